@@ -18,6 +18,7 @@ from eigenscape.clusters.workers.executors import one_blas_thread
 from eigenscape.context import Loop
 from eigenscape.spectrum.iteration import chebyshev, coarse
 from eigenscape.spectrum.iteration.chebyshev import solve
+from eigenscape.spectrum.iteration.kernels.filter import FilterPlan
 from eigenscape.spectrum.iteration.layout import BY_COLUMNS, Layout
 from eigenscape.spectrum.iteration.subspace import Subspace
 from eigenscape.spectrum.kernels import oracles
@@ -641,6 +642,31 @@ def test_solve__moves_on_where_residuals_stay_just_below_the_tolerance(
     solution = solve(problem, 200, 1e-4, loop, quiet)
     assert solution.converged
     np.testing.assert_allclose(solution.values[:200], values[1:201], atol=1e-6)
+
+
+def test_advance__begins_at_0_again_after_a_filter_that_overflowed(make_problem):
+    """A filter is 1 where the spectrum is said to begin: what lies lower grows without limit."""
+    problem = make_problem(adjacency(nx.grid_2d_graph(40, 15)), kind="normalized", dtype=np.float32)
+    subspace = Subspace.on(problem, loop)
+    state = replace(subspace.begin(64, 20, whole=True), locked=1, values=(0.9,) * 64)
+    assert subspace.low(state) == 0.9
+    state = subspace.advance(state, FilterPlan(1000, 1.0, 2.0, 0.9), measured=True)
+    assert state.overflowed
+    assert subspace.low(state) == 0
+    plan = FilterPlan(20, 0.5, subspace.high(state), subspace.low(state))
+    assert np.isfinite(subspace.advance(state, plan, measured=True).values).all()
+
+
+def test_solve__bears_a_block_full_of_one_eigenvalue_above_locked_ones(make_problem):
+    # 80 copies of each pair: 160 columns of one eigenvalue are locked, 160 hold the next.
+    W = adjacency(nx.disjoint_union_all([nx.cycle_graph(20)] * 80))
+    component = np.repeat(np.arange(80), 20).astype(np.int32)
+    problem = make_problem(W, kind="normalized", dtype=np.float32, component=component)
+    solution = solve(problem, 180, 1e-5, loop, quiet)
+    assert solution.converged
+    assert solution.passes <= 6
+    expected = 1 - np.cos(2 * np.pi * np.repeat([1, 2], [160, 20]) / 20)
+    np.testing.assert_allclose(solution.values[:180], expected, atol=1e-6)
 
 
 def test_solve__gives_all_vectors_when_its_block_cannot_move_on(make_problem, monkeypatch, space):

@@ -151,6 +151,17 @@ def test_filter__applies_the_polynomial_and_the_operator(problem, rng, held, deg
     assert not list(problem.directory.glob("work-*"))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_usable__leaves_room_for_sums_of_products(dtype):
+    X = np.ones((1000, WIDTH), dtype)
+    assert tasks.usable(X)
+    X[7, 3] = -1e20
+    assert tasks.usable(X)
+    for entry in (np.nan, np.inf, -0.1 * np.finfo(dtype).max):
+        X[7, 3] = entry
+        assert not tasks.usable(X)
+
+
 def test_residuals__are_infinite_where_there_is_no_direction(problem, rng):
     X = filled(problem, "x", 1, rng)
     values = np.full(WIDTH, 0.4)

@@ -295,8 +295,11 @@ class Subspace:
     def low(self, state: State) -> float:
         """Return where the spectrum of the columns that are not locked begins.
 
-        That is 0, or the lowest Ritz value if it is known to be more.
+        That is 0, or the lowest Ritz value if it is known to be more: 0 again once a filter has overflowed,
+        as a direction that no column stood for may lie lower.
         """
+        if state.overflowed:
+            return 0.0
         known = np.isfinite(state.residuals[0]) and not self.problem.operator.singular
         active = state.values[state.locked * WIDTH :]
         return max(0.0, min(active)) if known or state.locked else 0.0
@@ -347,6 +350,8 @@ class Subspace:
                 usable = all(self.run(name, work, groups, label=label))
             if time:
                 source.remove()
+            if not usable:
+                break
             ends = time == plan.times - 1
             if taken := locked if ends else -(-plan.between[time] // WIDTH):
                 projected = problem.named(f"projected-{number}-{time}", active)
@@ -418,8 +423,8 @@ class Subspace:
     def _retreat(self, state: State, balanced: bool) -> State:
         """Go on from the vectors before a filter that overflowed, by one that is safer.
 
-        Stiff rows that do not follow the others as they should, or an estimate below the end of the
-        spectrum, make a filter grow without limit. Up to the bound of theory none does.
+        Stiff rows that do not follow the others as they should, or an estimate within the spectrum of where
+        it begins or ends, make a filter grow without limit. From 0 up to the bound of theory none does.
 
         Raises
         ------

@@ -35,7 +35,7 @@ _RESOLVED = 0.05
 _ROW_BYTES = 32
 _COPY_ROWS = CHUNK_ROWS // 2
 _LEAST_SHRINK = 0.9
-_MOST_ENTRY = 1e120
+_MOST_ENTRY, _MOST_SUM = 1e120, 1e8
 
 
 @dataclass(frozen=True)
@@ -255,11 +255,15 @@ class Filter:
 
 
 def usable(X: Array) -> bool:
-    """Return whether entries are numbers, and so small that no sum of products of two of them overflows."""
+    """Return whether entries are numbers, and so small that no sum of products with them overflows.
+
+    Products of two of them are added in double, those with locked vectors in the type of the entries.
+    """
+    limit = min(_MOST_ENTRY, float(np.finfo(X.dtype).max) / _MOST_SUM)
     for rows in (slice(*block) for block in blocks(len(X), _COPY_ROWS)):
         least, most = float(X[rows].min()), float(X[rows].max())
         # Neither holds if an entry is no number.
-        if not (least > -_MOST_ENTRY and most < _MOST_ENTRY):
+        if not (least > -limit and most < limit):
             return False
     return True
 

@@ -135,6 +135,35 @@ def test_plan_filter__raises_the_cut_where_it_stalls():
     assert plan(values, np.full(64, np.inf)).cut == 0.5
 
 
+def test_plan_filter__raises_the_cut_where_it_stalls_above_locked_columns():
+    # Where the spectrum of the others begins, `cut_above` keeps the cut off it.
+    values = np.repeat([0.05, 0.19], [32, 64])
+    values[-PROBES - 1 :] += 1e-7
+    residuals = np.repeat([1e-7, 1e-3], [32, 64])
+    found = plan_filter(
+        values, residuals, 40, np.full(40, 1e-5), 0.19, 2.0, 2.0, SINGLE, locked=32
+    )  # fmt: skip
+    assert found.cut == pytest.approx(0.19 + 0.1 * 1.81, rel=1e-3)
+    assert found.degree * found.times < 100
+
+
+@pytest.mark.parametrize("dtype", [SINGLE, DOUBLE])
+def test_plan_filter__lets_no_locked_column_grow_from_one_stretch_to_the_next(dtype):
+    eps = np.finfo(dtype).eps
+    values = np.concatenate([np.full(160, 0.05), np.linspace(0.19, 0.191, 160)])
+    residuals = np.repeat([10 * eps, 1e-3], 160)
+    found = plan_filter(
+        values, residuals, 180, np.full(180, 1e-5), 0.19, 2.0, 2.0, dtype, locked=160
+    )  # fmt: skip
+    assert found.times > 2
+    # Rounding leaves a share eps of what is projected out; without a projection it grows on.
+    inside = 1.0
+    for taken in found.between:
+        growth = np.cosh(found.degree * np.arccosh(1 + 2 * (found.cut - 0.05) / (2 - found.cut)))
+        inside *= growth * (eps if taken >= 160 else 1)
+    assert inside <= 1
+
+
 def test_plan_filter__starts_cautiously():
     infinite = np.full(64, np.inf)
     # From a coarse level.

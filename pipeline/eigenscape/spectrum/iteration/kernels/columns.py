@@ -242,7 +242,9 @@ def plan_filter(
     if last - doubt < most_cut or doubt > _RELIABLE * (bound - low):
         # Unless the last wanted value is known, and above it: the guess was wrong then.
         cut = min(cut, most_cut)
-    if known and cut - last <= _SAME_VALUE * (cut - low):
+    # Where the lowest value is known, `cut_above` keeps the cut a millionth of the spectrum above it.
+    apart = 2 * (bound - low) if low else cut
+    if known and cut - last <= _SAME_VALUE * apart:
         # An eigenvalue of higher multiplicity than the block has columns: at the cut itself
         # it cannot be separated from what lies above.
         cut += 0.1 * (bound - cut)
@@ -265,7 +267,11 @@ def plan_filter(
     if locked:
         # Null vectors are kept out in the same way; they are exact but for rounding.
         below, left = np.append(values[:locked], 0.0), np.append(residuals[:locked], 0.0)
-        times = math.ceil(degree / clean_degree(plan, dtype, below, left))
+        clean = clean_degree(plan, dtype, below, left)
+        if degree > clean:
+            # What rounding leaves in a projection must not outgrow the columns from one to the next.
+            clean = min(clean, safe_degree(replace(plan, low=0.0), dtype))
+        times = math.ceil(degree / clean)
     # Corrections need Ritz vectors and their residuals, which there are before the first time alone.
     halves = plan.halves and times == 1
     plan = replace(plan, degree=math.ceil(degree / times), times=times, halves=halves)

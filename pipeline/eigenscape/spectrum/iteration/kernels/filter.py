@@ -6,7 +6,7 @@ small: eigenvalues below the cut are amplified, the more the lower they are.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -224,7 +224,8 @@ def amplified_counts(
     """Return how many locked vectors to project out after each application of a filter but the last.
 
     Those near the cut are amplified so little that one of several projections removes them; all are
-    projected out after the last application.
+    projected out after the last application. None is left in until it has outgrown what rounding leaves of
+    it in a projection, as it would grow from one to the next (see `safe_degree`).
 
     Parameters
     ----------
@@ -236,10 +237,11 @@ def amplified_counts(
         Of the locked vectors, ascending.
     """
     left, counts = _leftovers(plan, dtype, values, residuals), []
+    most = [safe_degree(replace(plan, low=value), dtype) for value in values.tolist()]
     since = np.zeros(len(values), np.int64)
     for _ in range(plan.times - 1):
         since += plan.degree
-        ahead = left(since + plan.degree)
+        ahead = np.where(since + plan.degree > most, np.inf, left(since + plan.degree))
         counts.append(int(np.count_nonzero(np.cumsum(ahead[::-1]) > _LOCKED_NOISE**2)))
         since[: counts[-1]] = 0
     return tuple(counts)
