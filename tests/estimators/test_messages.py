@@ -6,6 +6,7 @@ import re
 
 import dask.array
 import numpy as np
+import pandas as pd
 import pytest
 from pydantic import BaseModel
 
@@ -13,6 +14,7 @@ from eigenscape import (
     EigenfunctionClassifier,
     InterpolatedClassifier,
     LaplacianEigenmaps,
+    NeighborsTransformer,
     PoissonClassifier,
     SchroedingerEigenmaps,
     SpectralClusterer,
@@ -98,6 +100,15 @@ PROVOKED = [
         r"memory leaves .* X.rechunk\(\(",
     ),
     (fit(LaplacianEigenmaps(), X * 1e30), "features reach .*Leave samples .*StandardScaler"),
+    (
+        fit(LaplacianEigenmaps(), np.arange(120).reshape(60, 2).astype("datetime64[s]")),
+        r"^X: an array of type datetime64\[s\]; real numbers are needed. Convert it",
+    ),
+    (fit(NeighborsTransformer(), np.arange(60)[:, None].astype("m8[D]")), r"timedelta64\[D\]"),
+    (
+        fit(LaplacianEigenmaps(), pd.DataFrame({"on": pd.date_range("2026", periods=60, tz="UTC")})),
+        "^X: an array of type object; real numbers are needed",
+    ),
     (moved(LaplacianEigenmaps(30)), "^the largest eigenvalue is .* Set n_components to .* fit again"),
     (moved(LaplacianEigenmaps(memory="2GiB"), "201MiB"), "memory leaves 1.0 MiB: .* takes .* more"),
     (fit(SchroedingerEigenmaps(alpha=0)), "alpha = 0"),

@@ -28,6 +28,9 @@ from eigenscape.store.workspace import Workspace
 Samples: TypeAlias = Any
 """A NumPy array, a sparse array of compressed rows, or a dask array, shape (n, d)."""
 
+_REAL = "uifb"
+"""Kinds of types that hold real numbers; scikit-learn lets dates and durations pass."""
+
 _BLOCK_BYTES = 16 * 2**20
 _LEAST_SPREAD = 1e-16
 """Of the widest column: distances of a thousandth of it have squares of full precision then."""
@@ -60,9 +63,13 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Samples:
     refuse_masked(X)
     least = 2 if reset else 1
     if not isinstance(X, dask.array.Array):
-        return validate_data(
-            estimator, X, reset=reset, accept_sparse="csr", ensure_min_samples=least
-        )
+        X = validate_data(estimator, X, reset=reset, accept_sparse="csr", ensure_min_samples=least)
+        if X.dtype.kind not in _REAL:
+            raise EstimatorError(
+                f"X: an array of type {X.dtype}; real numbers are needed. Convert it, such as dates to days "
+                "since the first of them."
+            )
+        return X
     if X.ndim != 2:
         raise EstimatorError(
             f"X: a dask array of {X.ndim} axes; (n_samples, n_features) is needed."
@@ -71,7 +78,7 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Samples:
         raise EstimatorError(
             f"X: a dask array of unknown shape {X.shape}. Call X.compute_chunk_sizes() first."
         )
-    if X.dtype.kind not in "uifb" or issparse(X._meta):
+    if X.dtype.kind not in _REAL or issparse(X._meta):
         raise EstimatorError(
             f"X: a dask array of {type(X._meta).__name__} of type {X.dtype}; dense real numbers are "
             "needed. Convert its blocks with X.map_blocks."
