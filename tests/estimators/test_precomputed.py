@@ -48,6 +48,32 @@ def test_affinity_matrix__is_symmetric_and_of_the_samples(samples, fitted):
     assert ((W > 0) != (named + named.T > 0)).nnz == 0
 
 
+@pytest.mark.parametrize("bandwidth", ["auto", 0.25, 3])
+@pytest.mark.parametrize("weights", ["self-tuning", "heat", "binary"])
+def test_affinity_matrix__is_what_its_documentation_says(samples, weights, bandwidth):
+    X = samples[0][:60].astype(np.float64)
+    model = LaplacianEigenmaps(
+        2, n_neighbors=9, neighbors="exact", weights=weights, bandwidth=bandwidth, random_state=0
+    ).fit(X)
+    found = model.affinity_matrix_.toarray()
+    squares = ((X[:, None] - X) ** 2).sum(axis=2)
+    near = np.argsort(squares, axis=1)[:, 1:10]
+    edge = np.zeros((60, 60), bool)
+    edge[np.arange(60)[:, None], near] = True
+    s = np.sqrt(squares[np.arange(60), near[:, -1]])
+    automatic = {"self-tuning": 1.0, "heat": squares[edge].mean(), "binary": 1.0}[weights]
+    t = automatic if bandwidth == "auto" else bandwidth
+    formulas = {
+        "self-tuning": np.exp(-squares / (t * s[:, None] * s)),
+        "heat": np.exp(-squares / t),
+        "binary": np.ones_like(squares),
+    }
+    # No weight is below the rounding of single precision.
+    floor = np.finfo(np.float32).eps
+    expected = np.where(edge | edge.T, np.maximum(formulas[weights], floor), 0)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
 def test_precomputed__degrees_are_exact():
     """Sums in single precision are 1e-7 off: small eigenvalues by a percent, and Poisson has no solution."""
     rng = np.random.default_rng(0)

@@ -225,10 +225,11 @@ class GraphEstimator(NeighborEstimator):
         from `NeighborsTransformer`; `n_neighbors` per row are used. Components of a given graph are
         not joined.
     weights
-        Weight of an edge of length d: "self-tuning", exp(-d^2 / (s_i s_j)), where s_i is the distance from
+        Weight of an edge of length d: "self-tuning", exp(-d^2 / (t s_i s_j)), where s_i is the distance from
         sample i to its last neighbour; "heat", exp(-d^2 / t); "binary", 1.
     bandwidth
-        t of the heat kernel; "auto" is the mean of d^2.
+        t in the weights. For "heat", in squared units of the features; "auto" is the mean of d^2. For
+        "self-tuning", without unit; "auto" is 1 (0.25 is better for few labels).
     """
 
     def __init__(
