@@ -493,6 +493,15 @@ def test_learn_stage__queries_are_uncertain_unlabelled_and_apart(learn, scene):
     assert (called != second).all()
 
 
+def test_learn_stage__queries_follow_from_eigenvectors_of_variance_1(learn, scene):
+    """Those of the random-walk Laplacian have another length."""
+    _, vectors, _ = scene
+    options = {"method": "interpolated", "queries": 12, "trials": 1}
+    expected, _ = learn("unit", values=vectors, **options)
+    other, _ = learn("short", values=vectors / 32, **options)
+    np.testing.assert_array_equal(other["labels/query"], expected["labels/query"])
+
+
 @pytest.mark.slow
 def test_learn_stage__the_heat_kernel_equals_a_dense_solve(learn, scene):
     classes, _, given = scene

@@ -97,7 +97,12 @@ def _choose(
     stored, modes = open_array(vectors), min(_MODES, len(values))
     ranges = blocks(stored.shape[0], stored.chunks[0])
 
-    unit = np.float32(np.sqrt(stored.shape[0]))
+    # Those of the random-walk Laplacian have unit length in the degrees; of a part of the graph, few rows.
+    squares = np.zeros(modes)
+    for block in ranges:
+        rows = np.nan_to_num(stored[slice(*block)][:, :modes])
+        squares += np.square(rows, dtype=np.float64).sum(axis=0)
+    unit = np.sqrt(graph.rows / squares).astype(np.float32)
 
     def scaled(rows: F4) -> F4:
         return np.asarray(np.nan_to_num(rows) * unit, np.float32)
