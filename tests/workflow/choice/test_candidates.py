@@ -38,6 +38,8 @@ def test_option__fits_what_the_scene_is():
     assert edges.fits(job_of(), GROUND)
     assert not edges.fits(job_of(), table)
     assert not Option({}, ("labels",)).fits(job_of(), table)
+    assert Option({}, ("table",)).fits(job_of(), table)
+    assert not Option({}, ("table",)).fits(job_of(), GROUND)
     noise = Option({"features.method": "mnf", "features.dimension": 10}, ("contiguous",))
     shuffled = Survey(table=False, pixels=400, samples=400, bands=100, alike=1.0, labelled={1: 3})
     assert noise.fits(job_of(), GROUND)

@@ -80,7 +80,9 @@ class Survey:
         return not self.table and self.pixels <= SMALL
 
     def fulfils(self, needs: str) -> bool:
-        """Whether the scene is what a candidate needs: "image", "contiguous", "small" or "labels".
+        """Whether the scene is what a candidate needs.
+
+        One of "image", "table", "contiguous", "small" and "labels".
 
         Raises
         ------
@@ -88,7 +90,7 @@ class Survey:
             For any other word.
         """
         return {
-            "image": not self.table, "contiguous": self.contiguous, "small": self.small,
+            "image": not self.table, "table": self.table, "contiguous": self.contiguous, "small": self.small,
             "labels": bool(self.labelled),
         }[needs]  # fmt: skip
 
