@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from eigenscape.job.jobfile import parse_job
-from eigenscape.workflow.choice.survey import SMALL, survey
+from eigenscape.workflow.choice.survey import _DEVIATIONS, SMALL, _chance, survey
 
 
 @pytest.fixture
@@ -51,6 +51,13 @@ def test_survey__noisy_ground_is_contiguous(job_of, rng, noise):
     for seed in range(20):
         mixed = np.random.default_rng(seed).permutation(cube.reshape(-1, 30)).reshape(cube.shape)
         assert not survey(job_of(mixed, labels)).contiguous
+
+
+def test_survey__chance_is_that_of_shuffled_pairs(rng):
+    first, second = 1 + rng.normal(size=(2, 60, 7)) @ rng.normal(size=(7, 7))
+    found = [((first - rng.permutation(second)) ** 2).mean() / 2 for _ in range(20_000)]
+    expected = np.mean(found) - _DEVIATIONS * np.std(found)
+    assert _chance(first, second) == pytest.approx(expected, abs=0.1 * np.std(found))
 
 
 def test_survey__a_strong_band_of_noise_is_one_among_many(job_of, small, rng):

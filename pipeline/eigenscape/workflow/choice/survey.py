@@ -17,8 +17,8 @@ from eigenscape.workflow.choice.roles import labels_by_role
 _PAIRS, _ROWS, _ROW_PAIRS = 2**13, 16, 2**9
 """Pairs of neighbours that are compared, about; rows at least, and pairs of a row at most."""
 
-_SHUFFLES, _DEVIATIONS = 32, 4.0
-"""Shuffled images that a scene is compared with, and standard deviations that it is below their mean."""
+_DEVIATIONS = 4.0
+"""Standard deviations of shuffled pixels that a scene is below their mean."""
 
 _COUNTED = 2**14
 """Pixels of a scene, at most, whose valid ones are counted."""
@@ -153,11 +153,19 @@ def _alike(scene: Scene) -> tuple[float | None, float]:
     first, second = both
     if not both.size:
         return None, 1.0
-    rng = np.random.default_rng(0)
-    shuffled = [_difference(first, second[rng.permutation(len(second))]) for _ in range(_SHUFFLES)]
-    chance = np.mean(shuffled) - _DEVIATIONS * np.std(shuffled)
-    return _difference(first, second), float(chance)
+    return float(((first - second) ** 2).mean() / 2), _chance(first, second)
 
 
-def _difference(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    return float(((first - second) ** 2).mean() / 2)
+def _chance(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Return what half the mean square of differences is at least where pairs are drawn anew.
+
+    The sum of products of pairs has, over all permutations of one side, the mean n m m' and the variance
+    tr(S S') / (n - 1), with the means m, m' and the scatter matrices S, S' of both sides.
+    """
+    n, means = len(first), (first.mean(axis=0), second.mean(axis=0))
+    scatter, other = (
+        (x - mean).T @ (x - mean) for x, mean in zip((first, second), means, strict=True)
+    )
+    mean = ((first**2).mean() + (second**2).mean()) / 2 - (means[0] * means[1]).mean()
+    spread = np.sqrt((scatter * other).sum() / max(1, n - 1)) / first.size
+    return float(mean - _DEVIATIONS * spread)
