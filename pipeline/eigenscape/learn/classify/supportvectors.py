@@ -35,7 +35,7 @@ _MOST_SEARCHED = 800
 """The same for the search of its parameters."""
 
 _STREAM = 101
-_PARTS = ("support", "coefficients", "offsets", "first", "second", "shift", "factor", "width")
+_PARTS = ("support", "coefficients", "offsets", "names", "counts", "shift", "factor", "width")
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,9 @@ class SupportVectors:
 def _constant(number: int) -> Machine:
     """Return the machine of training samples of one class: it calls that one."""
     none, one = np.zeros(0, np.intp), np.array([number])
-    return Machine(none, np.zeros((0, 1), np.float32), np.ones(1, np.float32), one, one, 1.0)
+    return Machine(
+        none, np.zeros((0, 1), np.float32), np.zeros(0, np.float32), one, np.array([0]), 1.0
+    )
 
 
 def prepare_machines(

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -53,14 +55,38 @@ def test_score__tiles_do_not_change_it(rng, monkeypatch):
 
 
 def test_pairs_to_shares__most_wins_whatever_the_margins_are():
-    first, second = np.array([0, 0, 2]), np.array([2, 3, 3])
-    # Class 0 beats both by little, class 3 beats class 2 by much; class 1 was never seen.
-    shares = pairs_to_shares(np.array([[0.1, 0.1, -9.0]], np.float32), first, second, 4)
+    # The first class beats both others by little, the last one beats the second one by much.
+    shares = pairs_to_shares(np.array([[0.1], [0.1], [-9.0]], np.float32), 3)
     assert shares.argmax() == 0
-    assert shares[0, 1] == 0
     # Each beats one: the sum of what they win by decides.
-    circle = pairs_to_shares(np.array([[0.5, -0.2, 0.3]], np.float32), first, second, 4)
+    circle = pairs_to_shares(np.array([[0.5], [-0.2], [0.3]], np.float32), 3)
     assert circle.argmax() == 0
+
+
+def test_pairs_to_shares__equals_a_loop_over_pairs(rng):
+    decisions = (3 * rng.standard_normal((10, 7))).astype(np.float32)
+    expected, logs = np.zeros((2, 7, 5))
+    for pair, (first, second) in enumerate(itertools.combinations(range(5), 2)):
+        logs[:, first] -= np.logaddexp(0, -2 * decisions[pair].astype(float))
+        logs[:, second] -= np.logaddexp(0, 2 * decisions[pair].astype(float))
+        expected[:, first] += decisions[pair] > 0
+        expected[:, second] += decisions[pair] <= 0
+    found = pairs_to_shares(decisions, 5)
+    best = expected.max(axis=1)
+    assert (expected[np.arange(7), found.argmax(axis=1)] == best).all()
+    shares = np.exp(logs)
+    shares /= shares.sum(axis=1, keepdims=True)
+    alike = shares.argmax(axis=1) == found.argmax(axis=1)
+    assert alike.sum() > 3
+    np.testing.assert_allclose(found[alike], shares[alike], atol=1e-5)
+
+
+def test_score__of_classes_that_were_never_seen_is_0(rng):
+    rows, of = groups(rng, 3)
+    machine = fit(rows, 2 * of, 10.0, 0.5)
+    found = score(machine, rows[machine.support], rows, 6)
+    assert not found[:, [1, 3, 5]].any()
+    assert machine.coefficients.shape == (len(machine.support), 3)
 
 
 def test_scaling__variance_1_and_sparse_rows_stay_sparse(rng):

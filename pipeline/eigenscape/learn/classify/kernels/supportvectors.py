@@ -77,13 +77,14 @@ class Machine:
     Attributes
     ----------
     support : array of int, shape (m,)
-        Which of the training rows are support vectors.
-    coefficients : array of float32, shape (m, pairs)
-        Of each, 0 where it has no part in a pair.
-    offsets : array of float32, shape (pairs,)
-        b.
-    first, second : array of int, shape (pairs,)
-        The classes of each pair: the first one wins where f is positive.
+        Which of the training rows are support vectors, those of one class after those of the other.
+    coefficients : array of float32, shape (m, k)
+        Of each in the pairs of its own class with each of the k classes; 0 beside its own.
+    offsets : array of float32, shape (k (k - 1) / 2,)
+        b of the pairs of classes: the first one with all others, the second one with those after it ...
+        The one that comes first wins where f is positive.
+    names, counts : array of int, shape (k,)
+        The classes, ascending, and how many support vectors each has.
     width
         gamma / d.
     """
@@ -91,8 +92,8 @@ class Machine:
     support: NDArray[np.intp]
     coefficients: F4
     offsets: F4
-    first: NDArray[np.intp]
-    second: NDArray[np.intp]
+    names: NDArray[np.intp]
+    counts: NDArray[np.intp]
     width: float
 
 
@@ -128,22 +129,19 @@ def fit(rows: Vectors, classes: NDArray[np.intp], cost: float, gamma: float) -> 
 
 def _machine(found: SVC, width: float) -> Machine:
     """Return what scikit-learn has found as coefficients of pairs."""
-    names, counts = found.classes_, found.n_support_
-    first, second = np.triu_indices(len(names), 1)
+    names, counts = found.classes_, np.asarray(found.n_support_, np.intp)
     dual, offsets = found.dual_coef_, found.intercept_
     dual = dual.toarray() if scipy.sparse.issparse(dual) else dual
     if len(names) == 2:
         dual, offsets = -dual, -offsets  # of two classes it counts for the second
-    ends = np.cumsum(counts)
-    starts = ends - counts
-    coefficients = np.zeros((len(found.support_), len(first)), np.float32)
-    for pair, (one, other) in enumerate(zip(first, second, strict=True)):
-        here, there = slice(starts[one], ends[one]), slice(starts[other], ends[other])
-        coefficients[here, pair] = dual[other - 1, here]
-        coefficients[there, pair] = dual[one, there]
+    own = np.repeat(np.arange(len(names)), counts)
+    # A row for each other class, without a gap for the own one.
+    others = np.arange(len(names) - 1) + (np.arange(len(names) - 1) >= own[:, None])
+    coefficients = np.zeros((len(own), len(names)), np.float32)
+    np.put_along_axis(coefficients, others, dual.T.astype(np.float32), axis=1)
     return Machine(
-        np.asarray(found.support_, np.intp), coefficients, offsets.astype(np.float32),
-        names[first], names[second], width,
+        np.asarray(found.support_, np.intp), coefficients, offsets.astype(np.float32), names, counts,
+        width,
     )  # fmt: skip
 
 
@@ -166,44 +164,66 @@ def score(machine: Machine, support: Vectors, rows: Vectors, count: int) -> F4:
         Number of classes.
     """
     scores = np.zeros((rows.shape[0], count), np.float32)
-    step = max(1, _TILE_ENTRIES // max(1, len(machine.support)))
+    step = max(1, _TILE_ENTRIES // max(1, len(machine.support), len(machine.offsets)))
     for start in range(0, rows.shape[0], step):
         here = slice(start, start + step)
-        values = square_distances(rows[here], support)
-        values *= np.float32(-machine.width)
-        decisions = np.exp(values, out=values) @ machine.coefficients + machine.offsets
-        scores[here] = pairs_to_shares(decisions, machine.first, machine.second, count)
+        kernel = square_distances(support, rows[here])
+        kernel *= np.float32(-machine.width)
+        decisions = _decisions(machine, np.exp(kernel, out=kernel))
+        scores[here, machine.names] = pairs_to_shares(decisions, len(machine.names))
     return scores
 
 
-def pairs_to_shares(
-    decisions: F4, first: NDArray[np.intp], second: NDArray[np.intp], count: int
-) -> F4:
-    """Return shares of the classes from the decisions of pairs; see `score`.
+def _decisions(machine: Machine, kernel: F4) -> F4:
+    """Return f of every pair, shape (pairs, rows), from kernel values, shape (m, rows)."""
+    classes = len(machine.names)
+    decisions = np.repeat(machine.offsets[:, None], kernel.shape[1], axis=1)
+    pair = _pairs(classes)
+    start = 0
+    for one, held in enumerate(machine.counts.tolist()):
+        own = slice(start, start + held)
+        others = np.flatnonzero(np.arange(classes) != one)
+        # A support vector has a part in the pairs of its own class alone.
+        decisions[pair[one, others]] += (machine.coefficients[own].T @ kernel[own])[others]
+        start += held
+    return decisions
+
+
+@cache
+def _pairs(classes: int) -> NDArray[np.intp]:
+    """Return the place of each pair among the pairs of some classes, shape (classes, classes)."""
+    place: NDArray[np.intp] = np.zeros((classes, classes), np.intp)
+    first, second = np.triu_indices(classes, 1)
+    place[first, second] = place[second, first] = np.arange(len(first))
+    return place
+
+
+def pairs_to_shares(decisions: F4, classes: int) -> F4:
+    """Return shares of the classes from the decisions of pairs, shape (rows, classes); see `score`.
 
     Parameters
     ----------
-    decisions : array, shape (rows, pairs)
-    first, second : array of int, shape (pairs,)
-    count
+    decisions : array, shape (pairs, rows)
+        Of the first class with all others, of the second one with those after it, and so on.
+    classes
+        Number of classes.
     """
-    pairs = np.arange(len(first))
-    for_first, for_second = np.zeros((2, len(first), count), np.float32)
-    for_first[pairs, first] = for_second[pairs, second] = 1
-    wins = (decisions > 0) @ for_first + (decisions <= 0) @ for_second
-    sums = decisions @ (for_first - for_second)
+    wins, sums, logs = np.zeros((3, classes, decisions.shape[1]), np.float32)
+    won = decisions > 0
+    # Of the logistic curve of 2 f; that of - 2 f is less by 2 f.
+    curve = np.minimum(2 * decisions, 0) - np.log1p(np.exp(-2 * np.abs(decisions)))
+    pair = _pairs(classes)
+    for one in range(classes):
+        first, second = pair[one, one + 1 :], pair[:one, one]
+        won_second, sum_second = won[second].sum(axis=0), decisions[second].sum(axis=0)
+        wins[one] = won[first].sum(axis=0) + (len(second) - won_second)
+        sums[one] = decisions[first].sum(axis=0) - sum_second
+        logs[one] = curve[first].sum(axis=0) + curve[second].sum(axis=0) - 2 * sum_second
     # Less than a third of a win, whatever the sums are.
     wins += sums / (3 * (np.abs(sums) + 1))
-    known = np.zeros(count, np.bool_)
-    known[first] = known[second] = True
-    wins[:, ~known] = -1
-    logs = (
-        -np.logaddexp(0, -2 * decisions) @ for_first - np.logaddexp(0, 2 * decisions) @ for_second
-    )
-    logs[:, ~known] = -np.inf
-    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-    shares /= shares.sum(axis=1, keepdims=True)
-    return keep_class(np.asarray(shares, np.float32), wins.argmax(axis=1))
+    shares = np.exp(logs - logs.max(axis=0))
+    shares /= shares.sum(axis=0)
+    return keep_class(np.ascontiguousarray(shares.T), wins.argmax(axis=0))
 
 
 def search(
