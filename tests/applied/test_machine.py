@@ -5,6 +5,7 @@ from sklearn.svm import SVC
 
 from eigenscape.applied import machine
 from eigenscape.applied.machine import Machine, choose_machine, draw_labels, standard
+from eigenscape.learn.decide.kernels.decisions import decide
 
 
 def blobs(classes, spread=6.0):
@@ -50,6 +51,17 @@ def test_choose_machine__takes_what_holds_on_other_squares(rng, monkeypatch):
     assert found.vectors == "bands"
     assert found.accuracy > 0.9
     assert (found.machine.scores(X, 3).argmax(axis=1) == y).mean() > 0.95
+
+
+@pytest.mark.parametrize(("classes", "spread"), [(2, 8.0), (4, 6.0)])
+def test_choose_machine__probabilities_are_the_share_that_is_right(classes, spread):
+    X, y = make_blobs(6000, 6, centers=classes, cluster_std=spread, random_state=1)
+    X, square = X.astype(np.float32), np.arange(1000) // 25
+    chosen = choose_machine({"bands": X[:1000]}, y[:1000], square, classes)
+    found = decide(chosen.machine.scores(X[1000:], classes), chosen.calibration)
+    right = (found.classes == y[1000:]).mean()
+    assert 0.6 < right < 0.9
+    assert abs(found.confidence.mean() - right) < 0.04
 
 
 def test_choose_machine__one_square_leaves_nothing_to_choose_by():

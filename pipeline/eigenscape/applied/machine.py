@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from eigenscape.base.files.whole import written_whole
 from eigenscape.labels.splits import draw_at_most
-from eigenscape.learn.decide.calibrationfit import Calls, Sample, fit_calibration
+from eigenscape.learn.decide.calibrationfit import Calls, fit_calibration
 from eigenscape.learn.decide.kernels.decisions import Calibration
 from eigenscape.neighbors.kernels.distances import squared
 
@@ -198,13 +198,14 @@ def choose_machine(
         tested = sum(len(test) for _, test in folds)
         calibration = Calibration.none(count)
         if folds:
-            parts = []
-            for train, test in folds:
-                own, other = some[train], some[test]
-                scores = Machine.fit(X[own], y[own], cost, width).scores(X[other], count)
-                zones = np.zeros(len(other), np.intp)
-                parts.append(Calls.of(scores).sample(scores, y[other], zones))
-            calibration = fit_calibration(Sample.join(parts), 1).calibration
+            parts = [(some[train], some[test]) for train, test in folds]
+            scores = np.concatenate(
+                [
+                    Machine.fit(X[own], y[own], cost, width).scores(X[other], count)
+                    for own, other in parts
+                ]
+            )
+            calibration = _calibrate(scores, y[np.concatenate([other for _, other in parts])])
         machine = Machine.fit(X, y, cost, width)
     return Chosen(machine, name, calibration, right / tested if tested else None)
 
@@ -254,6 +255,14 @@ def _search(
                 machine.fit(kernel[np.ix_(train, train)], y[train])
                 right += int((machine.predict(kernel[np.ix_(test, train)]) == y[test]).sum())
             yield (cost, width), right
+
+
+def _calibrate(scores: F4, classes: NDArray[np.intp]) -> Calibration:
+    """Return the calibration of scores, shape (m, count), by the true classes: (m,)."""
+    # Of all squares at once: each one has classes in shares of its own.
+    calls = Calls.of(scores)
+    fit = fit_calibration(calls.sample(scores, classes, np.zeros(len(scores), np.intp)), 1)
+    return fit.of(calls)
 
 
 @njit(cache=True, nogil=True)
