@@ -159,6 +159,18 @@ def test_apply__every_kind_of_run_knows_its_own_scene_and_the_next(
     assert other.scores["unknown_classes"] == []
 
 
+@pytest.mark.parametrize(("train", "how"), [("all", "support-vectors"), (20, "neighbors")])
+def test_apply__a_smoothed_map_stays_as_it_is_on_its_own_scene(
+    scenes, trained, tmp_path, train, how
+):
+    # The eigenvectors of a new sample give scores that nothing has smoothed; the calibration is of others.
+    run = trained("centroid-angle", learn={"train": train, "smoothing": 20.0})
+    own = apply(run, scenes / "left.tif", overrides=SAY, run_dir=tmp_path / "own")
+    assert own.applied["how"] == how
+    for one, two in zip(arrays(own.path), arrays(run), strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-6)
+
+
 def test_apply__compares_classes_by_name(scenes, trained, tmp_path):
     """Names in a file are numbered in alphabetical order, and a file may lack the first of them."""
     names = np.array(["", "ash", "birch", "cedar", "oak"])

@@ -239,6 +239,8 @@ def _why_not_extended(run: Run, job: Job, learned: Mapping[str, Any]) -> str:
         return f'learn.method = "{job.learn.method}" has no scores for new samples'
     if job.graph.spatial is not None:
         return "the run has edges between neighbouring pixels, which a new scene has no share in"
+    if job.learn.smoothing:
+        return "the classes of the run are smoothed over its scene, its calibration too"
     if job.neighbors.most_landmarks is not None:
         return "the eigenvectors of the run are themselves extended, from its landmarks"
     if not run.has("learn/model"):
