@@ -4,7 +4,13 @@ from sklearn.datasets import make_blobs
 from sklearn.svm import SVC
 
 from eigenscape.applied import machine
-from eigenscape.applied.machine import Machine, choose_machine, draw_labels, standard
+from eigenscape.applied.machine import (
+    Machine,
+    choose_machine,
+    distributions,
+    draw_labels,
+    standard,
+)
 from eigenscape.learn.decide.kernels.decisions import decide
 
 
@@ -62,6 +68,33 @@ def test_choose_machine__probabilities_are_the_share_that_is_right(classes, spre
     right = (found.classes == y[1000:]).mean()
     assert 0.6 < right < 0.9
     assert abs(found.confidence.mean() - right) < 0.04
+
+
+@pytest.mark.parametrize("shares", [(0.9, 0.1), (0.1, 0.2, 0.7)])
+def test_distributions__follow_a_prior(shares):
+    classes, wanted = len(shares), np.array(shares)
+    X, y = make_blobs(9000, 6, centers=classes, cluster_std=8.0, random_state=1)
+    X, square = X.astype(np.float32), np.arange(1000) // 25
+    factors = wanted / (np.bincount(y[:1000]) / 1000)
+    chosen = choose_machine({"bands": X[:1000]}, y[:1000], square, classes, factors)
+    # Labels have the classes alike, the others as the prior says.
+    rows = 1000 + np.flatnonzero(np.random.default_rng(0).random(8000) < wanted[y[1000:]])
+    scores = chosen.machine.scores(X[rows], classes)
+
+    def measure(factors):
+        p = distributions(scores, chosen.calibration, factors)
+        return (p.argmax(axis=1) == y[rows]).mean(), p.max(axis=1).mean()
+
+    (before, _), (right, confidence) = measure(None), measure(factors)
+    assert right > before + 0.03
+    assert abs(confidence - right) < 0.04
+
+
+def test_choose_machine__accuracy_is_that_under_the_prior():
+    X, y = blobs(3)
+    square, factors = np.arange(500) // 25, np.array([1e6, 1.0, 1.0])
+    found = choose_machine({"bands": X}, y, square, 3, factors)
+    assert found.accuracy == pytest.approx((y == 0).mean(), abs=0.01)
 
 
 def test_choose_machine__one_square_leaves_nothing_to_choose_by():

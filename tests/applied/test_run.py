@@ -171,6 +171,20 @@ def test_apply__a_smoothed_map_stays_as_it_is_on_its_own_scene(
         np.testing.assert_allclose(one, two, atol=1e-6)
 
 
+@pytest.mark.parametrize(("train", "how"), [("all", "support-vectors"), (40, "neighbors")])
+def test_apply__a_prior_moves_the_shares(scenes, trained, tmp_path, train, how):
+    shares = {}
+    for prior in ("none", (0.999997, 1e-6, 1e-6, 1e-6)):
+        run = trained("k-nn", learn={"train": train, "prior": prior, "k": 30})
+        found = apply(
+            run, scenes / "right.tif", overrides=SAY, run_dir=tmp_path / str(prior == "none")
+        )
+        assert found.applied["how"] == how
+        shares[prior] = (arrays(found.path)[0] == 1).mean()
+    none, first = shares.values()
+    assert first > none
+
+
 def test_apply__compares_classes_by_name(scenes, trained, tmp_path):
     """Names in a file are numbered in alphabetical order, and a file may lack the first of them."""
     names = np.array(["", "ash", "birch", "cedar", "oak"])

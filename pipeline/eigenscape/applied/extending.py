@@ -32,7 +32,7 @@ from eigenscape.learn.classmap import DTYPES, ClassMap, class_numbers
 from eigenscape.learn.clustering.kernels.agreement import contingency
 from eigenscape.learn.clustering.report import describe_agreement
 from eigenscape.learn.decide.calibration import calibration_error
-from eigenscape.learn.decide.kernels.decisions import Decided, choose, describe, probabilities
+from eigenscape.learn.decide.kernels.decisions import Decided, choose, describe
 from eigenscape.learn.decide.kernels.scores import accuracy, confusion_matrix
 from eigenscape.neighbors.kernels.metrics import lengths
 from eigenscape.scenes.views.centring import centre
@@ -111,8 +111,8 @@ class Extension:
         called = choose(p.astype(np.float32))
         new = NewSamples(samples, features, near, weights, twins)
         if (scored := model.way.score(self.folder, trained, new)) is not None:
-            p[scored.rows] = probabilities(scored.scores, scored.calibration)
-            called[scored.rows] = choose(scored.scores)
+            p[scored.rows] = scored.p
+            called[scored.rows] = choose(scored.p)
         known = trust(near, scale)
         known[twins >= 0] = 1
         p = known[:, None] * p + (1 - known[:, None]) / model.count

@@ -22,9 +22,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from eigenscape.base.files.whole import written_whole
+from eigenscape.labels.priors import weigh_scores
 from eigenscape.labels.splits import draw_at_most
 from eigenscape.learn.decide.calibrationfit import Calls, fit_calibration
-from eigenscape.learn.decide.kernels.decisions import Calibration
+from eigenscape.learn.decide.kernels.decisions import Calibration, choose, probabilities
 from eigenscape.neighbors.kernels.distances import squared
 
 F4 = NDArray[np.float32]
@@ -155,7 +156,7 @@ class Chosen:
     calibration
         From its scores to probabilities, by squares that were left out.
     accuracy
-        On them, 0 ... 1, of the best option; None where there was nothing to leave out.
+        On them, 0 ... 1, under the prior; None where there was nothing to leave out.
     """
 
     machine: Machine
@@ -165,7 +166,11 @@ class Chosen:
 
 
 def choose_machine(
-    given: Mapping[str, F4], y: NDArray[np.intp], square: NDArray[np.int64], count: int
+    given: Mapping[str, F4],
+    y: NDArray[np.intp],
+    square: NDArray[np.int64],
+    count: int,
+    factors: F8 | None = None,
 ) -> Chosen:
     """Fit a machine with the options that are best on squares left out.
 
@@ -179,6 +184,8 @@ def choose_machine(
         Which square each lies in.
     count
         Number of classes.
+    factors
+        See `distributions`.
     """
     from threadpoolctl import threadpool_limits
 
@@ -195,8 +202,7 @@ def choose_machine(
                     if found > right:
                         (name, cost, width), right = (tried, *option), found
         X = given[name]
-        tested = sum(len(test) for _, test in folds)
-        calibration = Calibration.none(count)
+        calibration, accuracy = Calibration.none(count), None
         if folds:
             parts = [(some[train], some[test]) for train, test in folds]
             scores = np.concatenate(
@@ -205,9 +211,29 @@ def choose_machine(
                     for own, other in parts
                 ]
             )
-            calibration = _calibrate(scores, y[np.concatenate([other for _, other in parts])])
+            classes = y[np.concatenate([other for _, other in parts])]
+            calibration = _calibrate(scores, classes)
+            called = choose(distributions(scores, calibration, factors))
+            accuracy = float((called == classes).mean())
         machine = Machine.fit(X, y, cost, width)
-    return Chosen(machine, name, calibration, right / tested if tested else None)
+    return Chosen(machine, name, calibration, accuracy)
+
+
+def distributions(scores: F4, calibration: Calibration, factors: F8 | None) -> F4:
+    """Return a distribution over the classes for each sample, the largest one its class.
+
+    Parameters
+    ----------
+    scores : array, shape (m, count)
+        Of the machine.
+    calibration
+        From them to probabilities, as the labels have the classes.
+    factors : array, shape (count,)
+        Of a prior (`eigenscape.labels.priors.prior_factors`), None without one. They are those of
+        probabilities, not of the scores: of two classes the other one wins no pair, whatever its factor.
+    """
+    p = probabilities(scores, calibration)
+    return p if factors is None else weigh_scores(p, factors)
 
 
 def draw_labels(classes: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -15,15 +15,17 @@ from eigenscape.applied.machine import (
     LEAST_LABELS,
     Machine,
     choose_machine,
+    distributions,
     draw_labels,
 )
 from eigenscape.base.files.mapped import save_array
 from eigenscape.base.files.whole import write_json
 from eigenscape.base.vectors import Vectors
 from eigenscape.job.jobfile import Job
-from eigenscape.labels.priors import weigh_scores
+from eigenscape.labels.priors import Wanted, prior_factors, training_shares, weigh_scores
 from eigenscape.labels.splits import square_of
-from eigenscape.learn.decide.kernels.decisions import Calibration
+from eigenscape.labels.training import Labelled
+from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities
 from eigenscape.learn.method import Classifier, learn_method
 from eigenscape.scenes.ingest.places import places_of
 from eigenscape.spectrum.extension import LEAST_SHARE, count_extended, nystrom
@@ -32,6 +34,7 @@ from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
 
 F4 = NDArray[np.float32]
+F8 = NDArray[np.float64]
 
 _BANDS, _FEATURES = "bands", "features"
 
@@ -61,21 +64,18 @@ class NewSamples:
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores of some new samples: those that a way can classify better than their neighbours.
+    """Some new samples: those that a way can classify better than their neighbours.
 
     Attributes
     ----------
     rows : array, shape (m,)
         Which samples, as a mask.
-    scores : array, shape (scored, classes)
-        Their scores.
-    calibration
-        From scores to probabilities.
+    p : array, shape (scored, classes)
+        Their probabilities, the largest one that of their class.
     """
 
     rows: NDArray[np.bool_]
-    scores: F4
-    calibration: Calibration
+    p: F4
 
 
 class ByNeighbors:
@@ -94,7 +94,7 @@ class ByNeighbors:
         return None
 
     def score(self, folder: Path, trained: Trained, new: NewSamples) -> Scored | None:
-        """Return scores to take instead of the classes of the neighbours, None for no sample."""
+        """Return what to take instead of the classes of the neighbours, None for no sample."""
         return None
 
     def row_bytes(self, run: Run) -> float:
@@ -131,7 +131,7 @@ class ByEigenvectors(ByNeighbors):
         save_array(folder / "degree.npy", trained.degree)
 
     def score(self, folder: Path, trained: Trained, new: NewSamples) -> Scored:
-        """Return the scores of the classifier, except where the formula divides by too little."""
+        """Return what the classifier says, except where the formula divides by too little."""
         run, (starts, index, _) = trained.run, new.near
         shape = (new.features.shape[0], trained.rows.shape[0])
         coordinates = nystrom(
@@ -145,7 +145,7 @@ class ByEigenvectors(ByNeighbors):
         if run.has("learn/prior"):
             scores = weigh_scores(scores, np.asarray(run.open("learn/prior")[...]))
         rows = np.asarray(np.isfinite(coordinates).all(axis=1))
-        return Scored(rows, scores[rows], self.calibration)
+        return Scored(rows, probabilities(scores[rows], self.calibration))
 
     def row_bytes(self, run: Run) -> float:
         """Count coordinates."""
@@ -165,10 +165,13 @@ class ByMachine(ByNeighbors):
     ----------
     numbers
         Class numbers of the map of the run, ascending.
+    prior
+        Shares that the run takes its classes to have.
     """
 
     name: ClassVar[str] = "support-vectors"
     numbers: tuple[int, ...]
+    prior: Wanted
 
     def prepare(self, folder: Path, trained: Trained) -> dict[str, Any]:
         """Fit the machine; write ``machine.npz`` and ``machine.json``."""
@@ -188,24 +191,39 @@ class ByMachine(ByNeighbors):
         if trained.features.spatial is None and not trained.projected:
             del tables[_FEATURES]
         vectors = {name: np.asarray(rows.take(sample)) for name, rows in tables.items()}
-        chosen = choose_machine(vectors, y, square, len(self.numbers))
+        factors = self._factors(sample, y)
+        chosen = choose_machine(vectors, y, square, len(self.numbers), factors)
         chosen.machine.save(folder / "machine.npz")
-        stored = {"vectors": chosen.vectors, "calibration": chosen.calibration.to_json()}
+        stored = {
+            "vectors": chosen.vectors,
+            "calibration": chosen.calibration.to_json(),
+            "factors": None if factors is None else factors.tolist(),
+        }
         write_json(folder / "machine.json", stored)
         return {"vectors": chosen.vectors, "labels": len(y), "accuracy": chosen.accuracy}
 
     def score(self, folder: Path, trained: Trained, new: NewSamples) -> Scored:
-        """Return the scores of the machine, of samples that do not coincide with one of the run."""
+        """Return what the machine says of samples that do not coincide with one of the run."""
         stored = json.loads((folder / "machine.json").read_text(encoding="utf-8"))
         given = new.features if stored["vectors"] == _FEATURES else new.bands
         assert isinstance(given, np.ndarray), "sparse tables have no machine"
         rows = new.twins < 0
         scores = Machine.load(folder / "machine.npz").scores(given[rows], len(self.numbers))
-        return Scored(rows, scores, Calibration.from_json(stored["calibration"]))
+        factors = None if stored["factors"] is None else np.array(stored["factors"])
+        calibration = Calibration.from_json(stored["calibration"])
+        return Scored(rows, distributions(scores, calibration, factors))
 
     def reading_bytes(self, samples: int) -> int:
         """Count the fit, and where the labelled samples lie."""
         return 24 * samples + FIT_BYTES
+
+    def _factors(self, sample: NDArray[np.int64], y: NDArray[np.intp]) -> F8 | None:
+        """Return the factors of the prior, of what follows the shares of these labels; None without one."""
+        if self.prior == "none":
+            return None
+        every = np.ones((1, len(y)), np.bool_)
+        labelled = Labelled(sample, y, np.array(self.numbers, np.uint16), every)
+        return prior_factors(self.prior, labelled, 0, training_shares(labelled, 0))
 
 
 def choose_way(
@@ -222,15 +240,16 @@ def choose_way(
     learned
         Summary of its stage learn.
     """
+    method = learn_method(job)
     if not (why := _why_not_extended(run, job, learned)):
-        method = learn_method(job)
         assert isinstance(method, Classifier), "clusterings have no scores"
         given = learned.get("calibration")
         calibration = Calibration.from_json(given) if given else Calibration.none(len(numbers))
         return ByEigenvectors(method, calibration), ""
     if too_few := _too_few(run, len(numbers), clusters="names" in learned):
         return ByNeighbors(), f"{why}; {too_few}"
-    return ByMachine(numbers), why
+    assert isinstance(method, Classifier), "clusters have no labels"
+    return ByMachine(numbers, method.wanted_prior), why
 
 
 def _why_not_extended(run: Run, job: Job, learned: Mapping[str, Any]) -> str:
