@@ -1,8 +1,11 @@
 """New samples against a dense reference, their twins, and the solution on all samples."""
 
+import dask.array
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
+import xarray
 from sklearn.datasets import make_moons, make_swiss_roll
 
 import eigenscape
@@ -296,6 +299,34 @@ def test_extend__refuses_other_bands(plain):
         extend(plain, [1, 2, 3])
     with pytest.raises(InputError, match="Reshape an image"):
         extend(plain, np.zeros((4, 5, 3)))
+
+
+def test_extend__takes_named_columns_whatever_their_order(tmp_path, rng):
+    names = ["red", "bad", "green", "blue"]
+    # Far from 0, so that the run has an origin.
+    table = pd.DataFrame(5000 + rng.uniform(1, 2, (240, 4)), columns=names)
+    job = eigenscape.job_for(
+        table[:200], directory=tmp_path, scene={"bad_bands": [2]}, features={"method": "none"},
+        spectrum={"dimension": 3},
+    )  # fmt: skip
+    run = eigenscape.run(job, run_dir=tmp_path / "run")
+    new = table[200:].set_index(np.arange(40)[::-1] / 3)
+    values = new[["red", "green", "blue"]].to_numpy()
+    expected = eigenscape.extend(run, values)
+    turned = new.assign(note="text")[["note", "blue", "green", "bad", "red"]]
+    named = xarray.DataArray(new[names[::-1]])
+    for given in (new, turned, turned.convert_dtypes(), named, named.chunk(16)):
+        np.testing.assert_array_equal(eigenscape.extend(run, given), expected)
+    # Without names the order counts.
+    for plain in (pd.DataFrame(values), dask.array.from_array(values, chunks=16)):
+        np.testing.assert_array_equal(eigenscape.extend(run, plain), expected)
+    holes = new.convert_dtypes()
+    holes.iloc[3, 2] = pd.NA
+    assert np.flatnonzero(np.isnan(eigenscape.extend(run, holes)).all(axis=1)).tolist() == [3]
+    with pytest.raises(InputError, match=r"none of the 4 columns is called 'green'.* mean Green"):
+        eigenscape.extend(run, new.rename(columns={"green": "Green"}))
+    with pytest.raises(InputError, match="2 of the 4 columns are called 'blue'"):
+        eigenscape.extend(run, new.rename(columns={"bad": "blue"}))
 
 
 def test_extend__refuses_other_directories(tmp_path, points):

@@ -116,9 +116,8 @@ def open_model(path: str | Path) -> Model:
     run = Run(path, create=False)
     way, why = choose_way(run, job, numbers, learn)
     origin = run.read("samples/origin")
-    bands: dict[str, Any] = {k: v and tuple(v) for k, v in ingest["bands"].items()}
     return Model(
-        path, stages["learn"]["key"], job, Bands(**bands), numbers, legend, clusters,
+        path, stages["learn"]["key"], job, Bands.from_json(ingest["bands"]), numbers, legend, clusters,
         way, why, None if origin is None else tuple(origin.tolist()),
     )  # fmt: skip
 

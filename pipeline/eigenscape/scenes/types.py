@@ -125,6 +125,11 @@ class Bands:
     names: tuple[str, ...] | None = None
     colors: tuple[int, int, int] | None = None
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Bands":
+        """Read them from the summary of an ingest stage."""
+        return cls(**{key: value and tuple(value) for key, value in data.items()})
+
     @property
     def count(self) -> int:
         """Number of good bands: the length of a sample."""

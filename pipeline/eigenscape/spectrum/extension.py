@@ -16,7 +16,7 @@ clustering*; Halevy 2011, section 4.4, compares with it)::
     unnormalized   f(x) = sum_j W(x, j) f_j                   /  (d(x) - lambda)
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,11 +27,13 @@ from scipy.sparse import csc_array, csr_array, issparse
 from eigenscape.base.blocks import blocks
 from eigenscape.base.memory import ROW_TILE, format_bytes, parse_bytes, rows_within
 from eigenscape.base.vectors import Vectors
-from eigenscape.errors import InputError, MemoryLimitError
+from eigenscape.errors import InputError, MemoryLimitError, did_you_mean
 from eigenscape.graph.kernels import weights as kernels
 from eigenscape.job.options import Laplacian
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
+from eigenscape.scenes.types import Bands
 from eigenscape.scenes.views.centring import centre
+from eigenscape.scenes.writing import has_named_columns
 from eigenscape.spectrum.kernels.forms import FORMS
 from eigenscape.spectrum.trained import FlatNeighbors, Trained
 from eigenscape.store.manifest import HasPath, path_of
@@ -54,11 +56,12 @@ def extend(run: str | Path | HasPath, samples: Any, *, memory: str = "1GiB") -> 
     ----------
     run
         Run directory whose spectrum is finished, or the result of a run.
-    samples : array or sparse array, shape (m, bands)
+    samples : array, sparse array or data frame, shape (m, bands)
         Samples in the units of the scene, with its scale applied: as ``samples/values``, plus
         ``samples/origin`` if the run has one. The bands are the good bands of the run, or all bands of its
-        scene; the bad ones are then dropped. Any object with a shape that can be sliced by rows, such as
-        a memory map, is read in blocks.
+        scene; the bad ones are then dropped. If both the columns and the bands of the run have names, the
+        good bands are taken by name, in whatever order and among whatever others they are. Any object with
+        a shape that can be sliced by rows, such as a memory map, is read in blocks.
     memory
         Limit of the anonymous memory, in addition to `samples` and the result.
 
@@ -72,8 +75,9 @@ def extend(run: str | Path | HasPath, samples: Any, *, memory: str = "1GiB") -> 
     Raises
     ------
     InputError
-        There is no finished spectrum; the number of bands is wrong; or an eigenvalue is above 0.95, where the
-        formula divides by almost 0, and a sample is not one of the run (not with the unnormalised Laplacian).
+        There is no finished spectrum; the number of bands is wrong, or a band is missing by its name; or an
+        eigenvalue is above 0.95, where the formula divides by almost 0, and a sample is not one of the run
+        (not with the unnormalised Laplacian).
     MemoryLimitError
         `memory` is too small for the run.
     StoreError
@@ -110,7 +114,7 @@ def extend(run: str | Path | HasPath, samples: Any, *, memory: str = "1GiB") -> 
         samples = csr_array(samples)
     elif not hasattr(samples, "shape"):
         samples = np.asarray(samples)
-    bands = band_numbers(trained.good, tuple(samples.shape))
+    bands = band_numbers(trained.bands, samples)
     values = np.asarray(trained.run.open("spectrum/value")[...])
     coordinates = np.full((samples.shape[0], len(values)), np.nan, np.float32)
     step = _block_rows(trained, memory, len(values))
@@ -222,19 +226,53 @@ def nystrom(
     return np.asarray(coordinates * factor)
 
 
-def band_numbers(good: NDArray[np.bool_], shape: tuple[int, ...]) -> NDArray[np.intp] | None:
-    """Return the bands to take of samples, None for all of them."""
-    if len(shape) == 2 and shape[1] == good.sum():
+def band_numbers(bands: Bands, samples: Any) -> NDArray[np.intp] | None:
+    """Return the columns of samples that are the good bands of a run, None for all as they are.
+
+    Raises
+    ------
+    InputError
+        There are too many or too few, or one of their names is missing.
+    """
+    given = _column_names(samples)
+    wanted = [] if bands.names is None else [bands.names[place] for place in bands.good_index]
+    # Bands of a raster may have no names, or the same one.
+    if given and wanted and all(wanted) and len({*wanted}) == len(wanted):
+        return _places(given, wanted)
+    shape, good = tuple(samples.shape), bands.good
+    if len(shape) == 2 and shape[1] == bands.count:
         return None
     if len(shape) == 2 and shape[1] == len(good):
-        return np.flatnonzero(good)
-    wanted = f"{good.sum()} bands (the good bands of the run's scene)"
-    if not good.all():
-        wanted += f" or {len(good)} (all of its bands)"
+        return bands.good_index
+    told = f"{bands.count} bands (the good bands of the run's scene)"
+    if not all(good):
+        told += f" or {len(good)} (all of its bands)"
     fix = "Reshape an image to (pixels, bands)" if len(shape) > 2 else "Bring them to these bands"
-    raise InputError(
-        f"samples of shape {shape}: the run takes (samples, bands) of {wanted}. {fix}."
-    )
+    raise InputError(f"samples of shape {shape}: the run takes (samples, bands) of {told}. {fix}.")
+
+
+def _column_names(samples: Any) -> list[str]:
+    """Return the names of the columns of a data frame or an `xarray.DataArray`; none for other samples."""
+    if has_named_columns(samples):
+        return [*samples.columns]
+    *_, axis = getattr(samples, "dims", None) or (None,)
+    if axis is not None and axis in samples.coords:
+        names = samples.coords[axis].values.tolist()
+        return names if all(isinstance(name, str) for name in names) else []
+    return []
+
+
+def _places(given: Sequence[str], wanted: Sequence[str]) -> NDArray[np.intp]:
+    """Return where the wanted ones of given names stand."""
+    for name in wanted:
+        if (found := given.count(name)) != 1:
+            hint = "" if found else did_you_mean(name, given)
+            raise InputError(
+                f"samples: {found or 'none'} of the {len(given)} columns {'are' if found else 'is'} called "
+                f"{name!r}, and the run takes its bands by name.{hint} Rename the columns, or give their "
+                "values (.to_numpy()) in the order of the run's bands."
+            )
+    return np.array([given.index(name) for name in wanted], np.intp)
 
 
 def read_rows(
@@ -249,7 +287,13 @@ def read_rows(
     `origin` is subtracted from dense ones first; what is then too large becomes infinite. Masked values
     are NaN.
     """
+    if hasattr(samples, "iloc"):
+        # A data frame: plain brackets mean labels of rows there, and names of columns.
+        rows = samples.iloc[start:stop] if bands is None else samples.iloc[start:stop, bands]
+        return centre(rows.to_numpy(np.float64, na_value=np.nan), origin)
     rows = samples[start:stop]
+    rows = rows.data if hasattr(rows, "dims") else rows
+    rows = rows.compute() if hasattr(rows, "dask") else rows
     if np.ma.is_masked(rows):
         rows = np.ma.filled(rows.astype(np.result_type(rows.dtype, np.float32)), np.nan)
     rows = rows if bands is None else rows[:, bands]
@@ -291,7 +335,7 @@ def _block_rows(trained: Trained, memory: str, modes: int) -> int:
     limit = parse_bytes(memory)
     samples, columns = trained.rows.shape
     longest = trained.neighbors.k if trained.neighbors.reach is None else MOST_NEIGHBORS
-    row = 12 * len(trained.good) + 16 * columns + 24 * modes + _ENTRY_BYTES * longest
+    row = 12 * len(trained.bands.good) + 16 * columns + 24 * modes + _ENTRY_BYTES * longest
     chunks = 12 * modes * trained.run.open("spectrum/vector").chunks[0]
     chunks += 8 * columns * trained.rows.step
     fixed = _WORK_BYTES + _SAMPLE_BYTES * samples + chunks

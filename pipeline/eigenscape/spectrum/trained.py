@@ -31,6 +31,7 @@ from eigenscape.neighbors.kernels.tiles import (
 )
 from eigenscape.neighbors.search.duplicates import choose_copies, hash_rows, most_equal
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
+from eigenscape.scenes.types import Bands
 from eigenscape.store.arrays import open_memmap
 from eigenscape.store.manifest import read_manifest
 from eigenscape.store.rows import Rows
@@ -56,8 +57,8 @@ class Trained:
         The run directory.
     features, neighbors, graph
         Tables of its job.
-    good
-        Which bands of the scene its samples have.
+    bands
+        Of its scene; its samples have the good ones.
     rows
         Its features.
     """
@@ -66,7 +67,7 @@ class Trained:
     features: FeatureMethod
     neighbors: NeighborOptions
     graph: GraphOptions
-    good: NDArray[np.bool_]
+    bands: Bands
     rows: Rows
 
     @classmethod
@@ -117,7 +118,7 @@ class Trained:
             features,
             neighbors,
             graph,
-            np.array(stages["ingest"]["summary"]["bands"]["good"], bool),
+            Bands.from_json(stages["ingest"]["summary"]["bands"]),
             Rows(str(run.array_path("features/values")), unit=neighbors.metric == "angle"),
         )
 
@@ -225,7 +226,7 @@ class Trained:
         The features of a sample near the mean are short, whatever its length.
         """
         some = self.rows.read(0, min(self.rows.step, self.rows.shape[0]))
-        widening = np.sqrt(max(1.0, int(self.good.sum()) / self.rows.shape[1]))
+        widening = np.sqrt(max(1.0, self.bands.count / self.rows.shape[1]))
         return float(np.sqrt(square_norms(some).mean()) * widening)
 
     @cached_property
@@ -309,9 +310,8 @@ class Trained:
 
     @cached_property
     def _extension(self) -> Callable[[Vectors], Vectors]:
-        extension = self.features.extension(self.run, int(self.good.sum()))
-        bands = self.run.manifest["stages"]["ingest"]["summary"]["bands"]
-        prepare = find_preparation(self.features.spectral, bands, self.origin)
+        extension = self.features.extension(self.run, self.bands.count)
+        prepare = find_preparation(self.features.spectral, self.bands, self.origin)
         return extension if prepare is None else lambda samples: extension(prepare(samples))
 
     def _blocks(self) -> Iterator[tuple[int, Vectors]]:

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import make_blobs
 from sklearn.neighbors import KNeighborsClassifier
@@ -15,14 +16,18 @@ GOOD = [True, True, False, True, True]
 def labelled_run(tmp_path):
     """A run whose class map was made from few labels; the third band is a bad one."""
 
-    def make(samples, given, name="run", **tables):
+    def make(samples, given, name="run", bands=None, **tables):
         harness = Harness(
             tmp_path / name, features={"method": "none"}, neighbors={"method": "exact", "k": 8},
             spectrum={"dimension": 4, "solver": "dense"},
             learn={"method": "interpolated", "trials": 1}, **tables,
         )  # fmt: skip
         rows = samples.shape[0]
-        summary = {"bands": {"good": GOOD}, "grid": Grid(rows, 1).to_json(), "labelled": len(given)}
+        summary = {
+            "bands": {"good": GOOD, "names": bands},
+            "grid": Grid(rows, 1).to_json(),
+            "labelled": len(given),
+        }
         arrays = {"samples/pixel": np.arange(rows), "labels/given": given}
         harness.put("ingest", {**arrays, "samples/values": samples}, **summary)
         for stage in ("features", "neighbors", "graph", "spectrum", "learn"):
@@ -85,3 +90,15 @@ def test_classify_new__takes_lists_and_masked_arrays(labelled_run, blobs):
     np.testing.assert_array_equal(
         classify_new(path, masked)[0], np.where(np.arange(5) == 2, 0, expected)
     )
+
+
+def test_classify_new__takes_the_columns_of_a_frame_by_name(labelled_run, blobs):
+    X, classes = blobs
+    given = (classes[:200] + 1).astype(np.uint16)
+    path = labelled_run(X[:200], given, bands=["a", "b", "bad", "c", "d"]).run_directory.path
+    expected, _ = classify_new(path, X[200:240])
+    frame = pd.DataFrame(X[200:240], columns=["a", "b", "c", "d"]).assign(note="text")
+    for columns in (["d", "b", "note", "c", "a"], ["a", "b", "c", "d"]):
+        np.testing.assert_array_equal(classify_new(path, frame[columns])[0], expected)
+    with pytest.raises(InputError, match="none of the 4 columns is called 'd'"):
+        classify_new(path, frame.drop(columns="d"))

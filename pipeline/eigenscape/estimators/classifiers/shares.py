@@ -18,6 +18,7 @@ from eigenscape.labels.priors import Prior as Factors
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities
 from eigenscape.learn.method import Classifier, Prepared
+from eigenscape.scenes.types import Bands
 from eigenscape.spectrum.trained import Trained
 from eigenscape.store.arrays import chunk_rows, open_array
 from eigenscape.store.rows import Rows
@@ -142,8 +143,8 @@ def nearest_fitted(
     """
     run = Run(path, create=False)
     rows = Rows(str(run.array_path("features/values")), unit=job.neighbors.metric == "angle")
-    good = np.ones(X.shape[1], np.bool_)
-    trained = Trained(run, feature_method(job), job.neighbors, job.graph, good, rows)
+    bands = Bands((True,) * X.shape[1])
+    trained = Trained(run, feature_method(job), job.neighbors, job.graph, bands, rows)
     row = 12 * X.shape[1] + 16 * rows.shape[1] + 64 * job.neighbors.k + row_bytes
     for start, stop in blocks(X.shape[0], rows_within(memory, row)):
         features = trained.project(read_rows(X, start, stop, trained.origin))

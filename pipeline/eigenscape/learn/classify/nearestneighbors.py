@@ -242,7 +242,7 @@ def classify_new(
     ----------
     run
         Run directory whose class map is finished, or the result of `eigenscape.run`.
-    samples : array, sparse array or list, shape (m, bands)
+    samples : array, sparse array, data frame or list, shape (m, bands)
         As in `eigenscape.extend`; read in blocks. Samples with masked values are not finite.
     k
         Number of nearest neighbours that vote, at least 1; ties go to the class of the nearer one.
@@ -257,8 +257,8 @@ def classify_new(
     Raises
     ------
     InputError
-        The run has no class map or has spatial edges, the number of bands is wrong, or `k` is no number of
-        neighbours.
+        The run has no class map or has spatial edges, the number of bands is wrong, a band is missing by
+        its name, or `k` is no number of neighbours.
 
     Notes
     -----
@@ -296,7 +296,7 @@ def classify_new(
     classes, count = place[candidates], len(numbers)
     found = np.zeros(samples.shape[0], np.uint16)
     share = np.zeros(samples.shape[0], np.float32)
-    bands = band_numbers(trained.good, tuple(samples.shape))
+    bands = band_numbers(trained.bands, samples)
 
     def read(start: int, stop: int) -> Vectors:
         first, last = int(candidates[start]), int(candidates[stop - 1]) + 1
