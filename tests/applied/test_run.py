@@ -277,6 +277,40 @@ def test_apply__clusters_are_those_of_the_run(scenes, trained, tmp_path):
     assert other.scores["agreement"]["best_match_accuracy"] > 0.9
 
 
+@pytest.mark.parametrize(
+    ("method", "tables"),
+    [
+        # Features without a projection are compared to the bit, others but for rounding.
+        ("k-nn", {"neighbors": {"method": "landmarks", "landmarks": 200}}),
+        (
+            "k-nn",
+            {
+                "neighbors": {"method": "landmarks", "landmarks": 200, "metric": "angle"},
+                "features": {"method": "none"},
+            },
+        ),
+        ("spectral-clustering", {"learn": {"clusters": 4}}),
+        (
+            "spectral-clustering",
+            {
+                "learn": {"clusters": 4},
+                "neighbors": {"method": "landmarks", "landmarks": 200},
+            },
+        ),
+    ],
+)
+@pytest.mark.parametrize("leaves", [1, 8])
+def test_apply__pixels_of_the_run_get_its_result(
+    scenes, trained, tmp_path, monkeypatch, method, tables, leaves
+):
+    run = trained(method, **tables)
+    monkeypatch.setattr(index, "EXACT", 1600 // leaves)
+    monkeypatch.setattr(index, "LEAF", 1600 // leaves)
+    own = apply(run, scenes / "left.tif", overrides=SAY, run_dir=tmp_path / "own")
+    for found, expected in zip(arrays(own.path), arrays(run), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
 @pytest.mark.slow
 def test_apply__is_the_same_for_any_block_and_goes_on_after_a_kill(
     scenes, trained, tmp_path, monkeypatch

@@ -167,6 +167,14 @@ def test_extend__twins_share_coordinates(solved, rng, features, laplacian):
         np.testing.assert_array_equal(extend(harness, few), harness["spectrum/vector"][twins])
 
 
+def test_extend__twins_of_samples_that_are_no_landmarks_share_coordinates(solved, points):
+    harness = solved(points[:300], neighbors={"method": "landmarks", "landmarks": 60, "k": 8})
+    np.testing.assert_array_equal(extend(harness, points[:300]), harness["spectrum/vector"])
+    # Others have those of the formula.
+    moved = extend(harness, points[:300] + np.float32(1e-4))
+    assert 1e-6 < np.abs(moved - harness["spectrum/vector"]).max() < 0.1
+
+
 def test_extend__comes_close_to_near_twins(plain, points):
     found, known = extend(plain, points[:300] + 1e-4), plain["spectrum/vector"]
     # The constant mode is the root of the degree, which a twin without incoming edges has less of.

@@ -79,13 +79,14 @@ class Extension:
         place = np.full(int(max(*self.model.numbers, classes.max())) + 1, -1, np.int32)
         place[list(self.model.numbers)] = np.arange(self.model.count)
         save_array(self.folder / "classes.npy", place[classes])
-        sure = np.ones(len(classes), np.float32)
-        if not self.model.clusters:
-            sure = np.asarray(trained.run.open("labels/confidence")[...])
+        sure = np.asarray(trained.run.open("labels/confidence")[...])
         save_array(self.folder / "sure.npy", sure)
         if self._indexed(trained):
             chosen = trained.candidates[trained.degree[trained.candidates] > 0]
-            self._index(trained).plant(trained.rows, trained.run.open("neighbors/index"), chosen)
+            lists = trained.run.open("neighbors/index")
+            self._index(trained).plant(trained.rows, lists, chosen)
+            if trained.landmark is not None:
+                self._whole_index(trained).plant(trained.rows, lists, np.sort(trained.inside))
         if self.given is not None:
             Learned(self.folder).prepare(trained)
         Shift(self.folder).prepare(trained, self.values.shape[0])
@@ -98,16 +99,16 @@ class Extension:
         samples = self._samples(trained, block)
         features = self._features(trained, samples, block)
         near = self._search(trained, features, block[0])
-        twins = trained.twins(features, near)
+        twins = trained.twins(features, self._closest(trained, features, near, block[0]))
         stored = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
         scale = self._load("scale")
         weights = weigh(
             near, trained.graph.weights, (np.asarray(scale), stored["least"]), stored["bandwidth"]
         )
-        model = self.model
-        p = neighbor_shares(
-            near, weights, twins, self._load("classes"), self._load("sure"), model.count
-        )
+        model, sure = self.model, self._load("sure")
+        # The confidence of a cluster is a lead and no probability: its samples are all of that cluster.
+        shared = np.broadcast_to(np.float32(1), sure.shape) if model.clusters else sure
+        p = neighbor_shares(near, weights, twins, self._load("classes"), shared, model.count)
         called = choose(p.astype(np.float32))
         new = NewSamples(samples, features, near, weights, twins)
         if (scored := model.way.score(self.folder, trained, new)) is not None:
@@ -120,7 +121,11 @@ class Extension:
         if self.given is not None:
             labelled = np.flatnonzero(open_array(self.given)[slice(*block)])
             learned[labelled] = Learned(self.folder).find(samples[labelled], twins[labelled])
-        self._keep(block, describe(called, p.astype(np.float32)), learned)
+        decided = describe(called, p.astype(np.float32))
+        if model.clusters:
+            alike = np.flatnonzero(twins >= 0)
+            decided.confidence[alike] = sure[twins[alike]]
+        self._keep(block, decided, learned)
         counted = Shift(self.folder).count(features, block[0])
         return {"without": int((called < 0).sum()), "far": int((known < 1).sum()), "shift": counted}
 
@@ -163,18 +168,26 @@ class Extension:
     def _search(self, trained: Trained, features: Vectors, first: int) -> FlatNeighbors:
         if not self._indexed(trained):
             return trained.search(features)
-        numbers = np.arange(first, first + features.shape[0])
-        assert isinstance(features, np.ndarray), "sparse tables are searched exactly"
-        index, distance = self._index(trained).nearest(features, numbers)
-        there = index >= 0
-        starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-        return starts, index[there], lengths(distance[there], trained.neighbors.metric)
+        return _ask(self._index(trained), trained, features, first)
+
+    def _closest(
+        self, trained: Trained, features: Vectors, near: FlatNeighbors, first: int
+    ) -> FlatNeighbors:
+        """Return lists for `Trained.twins`, by the index of all samples if `near` holds landmarks."""
+        if trained.landmark is None or not self._indexed(trained):
+            return trained.closest(features, near)
+        return _ask(self._whole_index(trained), trained, features, first)
 
     def _indexed(self, trained: Trained) -> bool:
         return not trained.rows.sparse and trained.neighbors.reach is None
 
     def _index(self, trained: Trained) -> Index:
         return Index(self.folder, trained.rows.shape, trained.neighbors.k)
+
+    def _whole_index(self, trained: Trained) -> Index:
+        folder = self.folder / "whole"
+        folder.mkdir(exist_ok=True)
+        return Index(folder, trained.rows.shape, 1)
 
     def create(self) -> None:
         """Reserve the files of what is found."""
@@ -245,6 +258,15 @@ class Extension:
 
     def _load(self, name: str) -> NDArray[Any]:
         return np.asarray(np.load(self.folder / f"{name}.npy", mmap_mode="r"))
+
+
+def _ask(index: Index, trained: Trained, features: Vectors, first: int) -> FlatNeighbors:
+    """Return the lists of a block of new samples by an index; `first` is the number of its first sample."""
+    assert isinstance(features, np.ndarray), "sparse tables are searched exactly"
+    found, distance = index.nearest(features, np.arange(first, first + len(features)))
+    there = found >= 0
+    starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    return starts, found[there], lengths(distance[there], trained.neighbors.metric)
 
 
 def _protocol(compared: int, left_out: int, *, own: bool) -> str:

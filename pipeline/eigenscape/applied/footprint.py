@@ -15,6 +15,9 @@ from eigenscape.store.run import Run
 _RUN_BYTES = 96
 """Memory per sample of the run while it is read: hashes and their order, scale, degree, classes."""
 
+_MEMBER_BYTES = 36
+"""Disk per sample of the run in the leaves of an index, as many of them as overlap."""
+
 _ENTRY_BYTES = 64
 _WIDTH_BYTES = 24
 _TILE_BYTES = 32 * 2**20
@@ -34,7 +37,11 @@ def extend_footprint(model: Model, samples: int, bands: int, budget: int) -> Foo
     reading = _RUN_BYTES * trained + 12 * columns * min(trained, TREE_SAMPLE)
     reading = max(reading, model.way.reading_bytes(trained))
     disk = 10 * samples
-    scratch = trained * (4 * columns + 8 * model.job.neighbors.k + 49) + disk + samples
+    scratch = (
+        trained * (4 * columns + 8 * model.job.neighbors.k + 13 + _MEMBER_BYTES) + disk + samples
+    )
+    if model.job.neighbors.most_landmarks is not None:
+        scratch += trained * (4 * columns + 8 + _MEMBER_BYTES)
     tasks = len(ranges)
     if (options := model.job.features.spatial) is not None:
         features = feature_method(model.job).count(bands)

@@ -81,8 +81,8 @@ class Index:
         ----------
         source
             The features of the run, dense.
-        lists : array, shape (n, k)
-            The run's own lists; anything that can be cut into rows.
+        lists : array, shape (n, k or more)
+            The run's own lists; anything that can be cut into rows and columns.
         chosen : array of int
             Numbers of the samples that may be found, ascending.
         """
@@ -102,7 +102,7 @@ class Index:
         for start, stop in blocks(self.shape[0], source.step):
             block = _dense(source.read(start, stop))
             features[start:stop] = block
-            near = np.asarray(lists[start:stop], np.int64)
+            near = np.asarray(lists[start:stop, : self.k], np.int64)
             stored[start:stop] = np.where((near >= 0) & allowed[near], near, -1)
             own = np.flatnonzero(allowed[start:stop])
             found, _, offsets = route(block[own], start + own, tree)

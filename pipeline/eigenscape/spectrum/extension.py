@@ -124,7 +124,7 @@ def extend(run: str | Path | HasPath, samples: Any, *, memory: str = "1GiB") -> 
         if len(finite):
             features = trained.project(given[finite])
             near = trained.search(features)
-            twins = trained.twins(features, near)
+            twins = trained.twins(features, trained.closest(features, near))
             if (twins < 0).any():
                 _check_values(trained, values)
             weights = weigh(near, trained.graph.weights, trained.scale, trained.bandwidth)

@@ -180,6 +180,22 @@ class Trained:
         index, squared = _nearest(features, every, k)
         return index, lengths(squared, self.neighbors.metric)
 
+    def closest(self, features: Vectors, near: FlatNeighbors) -> FlatNeighbors:
+        """Return lists that begin with the nearest of all samples of the graph, where twins are found.
+
+        Parameters
+        ----------
+        features
+            As `project` returns them.
+        near
+            Their lists, as `search` returns them: taken as they are, unless they hold landmarks alone.
+        """
+        if self.landmark is None:
+            return near
+        index, distance = self.nearest(features, 1)
+        keep = self._held[index.ravel()]
+        return np.concatenate([[0], np.cumsum(keep)]), index[keep, 0], distance[keep, 0]
+
     def _within(self, features: Vectors, chord: float) -> FlatNeighbors:
         queries = _no_numbers(features)
         found, left = [], MOST_NEIGHBORS * len(queries)
@@ -205,7 +221,15 @@ class Trained:
         return np.concatenate([[0], np.cumsum(counts)]), index[order], squared[order]
 
     def twins(self, features: Vectors, near: FlatNeighbors) -> NDArray[np.int64]:
-        """Return the old sample that each new one coincides with, -1 where there is none."""
+        """Return the old sample that each new one coincides with, -1 where there is none.
+
+        Parameters
+        ----------
+        features
+            As `project` returns them.
+        near
+            Their lists, as `closest` returns them.
+        """
         starts, index, distance = near
         listed = np.flatnonzero(np.diff(starts))
         first = starts[listed]
@@ -245,7 +269,7 @@ class Trained:
     def degree(self) -> NDArray[np.float64]:
         """Degree of each sample in the graph whose eigenvectors they are; 0 for those outside of it."""
         stage = "graph" if self.landmark is None else "spectrum"
-        samples = self._inside if self.landmark is None else self.landmark
+        samples = self.inside if self.landmark is None else self.landmark
         degree = np.zeros(self.rows.shape[0])
         degree[samples] = open_memmap(self.run.array_path(f"{stage}/degree"))
         return degree
@@ -256,7 +280,7 @@ class Trained:
         scale = np.empty(self.rows.shape[0], np.float32)
         for start, part in self._lists():
             kernels.last_distances(*part, scale[start : start + len(part[0]) - 1])
-        least = least_scale(scale[self._inside])
+        least = least_scale(scale[self.inside])
         return np.maximum(scale, np.float32(least)), least
 
     @cached_property
@@ -267,18 +291,23 @@ class Trained:
         if self.graph.weights != "heat":
             return 1.0
         total, count = 0.0, 0
-        every = np.zeros(self.rows.shape[0], bool)
-        every[self._inside] = True
         for start, (starts, index, distance) in self._lists():
-            inside = np.repeat(every[start : start + len(starts) - 1], np.diff(starts))
+            inside = np.repeat(self._held[start : start + len(starts) - 1], np.diff(starts))
             squares = distance[inside & (index >= 0)].astype(np.float64) ** 2
             total, count = total + float(squares.sum()), count + len(squares)
         return total / max(count, 1) or 1.0
 
     @property
-    def _inside(self) -> NDArray[np.int64]:
-        """Numbers of the samples that the graph holds."""
+    def inside(self) -> NDArray[np.int64]:
+        """Numbers of the samples that the graph holds, in its order."""
         return open_memmap(self.run.array_path("graph/sample"))
+
+    @cached_property
+    def _held(self) -> NDArray[np.bool_]:
+        """Which samples the graph holds."""
+        held = np.zeros(self.rows.shape[0], np.bool_)
+        held[self.inside] = True
+        return held
 
     @cached_property
     def candidates(self) -> NDArray[np.int64]:

@@ -148,8 +148,9 @@ def nearest_fitted(
     row = 12 * X.shape[1] + 16 * rows.shape[1] + 64 * job.neighbors.k + row_bytes
     for start, stop in blocks(X.shape[0], rows_within(memory, row)):
         features = trained.project(read_rows(X, start, stop, trained.origin))
-        starts, index, distance = trained.search(features)
-        twins = trained.twins(features, (starts, index, distance))
+        near = trained.search(features)
+        twins = trained.twins(features, trained.closest(features, near))
+        starts, index, _ = near
         # Each has at least one neighbour, nearest first; a twin stands for all of its own. Where there are
         # fewer than three, the nearest takes the places that are left: it decides a tie.
         first, places = starts[:-1, None], starts[:-1, None] + np.arange(VOTERS)
