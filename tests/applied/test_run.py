@@ -592,6 +592,40 @@ def test_apply__filters_the_new_scene_by_the_basis_and_the_unit_of_the_run(
     np.testing.assert_allclose(values, expected, atol=1e-4 * np.abs(expected).max())
 
 
+def drawn_fields(seed, size):
+    """Fields of 8 x 8 pixels under noise, of four classes that all scenes have; and the classes."""
+    rng, spectra = np.random.default_rng(seed), np.random.default_rng(99).uniform(0.2, 1, (4, 12))
+    truth = np.kron(rng.integers(0, 4, (8, 8)), np.ones((8, 8), int))[:size, :size]
+    cube = spectra[truth] + 0.3 * rng.standard_normal((*truth.shape, 12))
+    return cube.astype(np.float32), truth + 1
+
+
+@pytest.mark.parametrize(
+    ("spatial", "size"),
+    [({}, 64), ({"method": "profiles"}, 64), ({"method": "guided", "radius": 8}, 20)],
+    ids=str,
+)
+def test_apply__a_scene_that_is_like_the_filtered_one_does_not_differ(tmp_path, spatial, size):
+    cube, classes = drawn_fields(0, size)
+    job = eigenscape.job_for(
+        cube, np.where(np.random.default_rng(1).random(classes.shape) < 0.3, classes, 0),
+        directory=tmp_path, features={"method": "mnf", "dimension": 4, "spatial": spatial},
+        spectrum={"dimension": 5}, learn={"method": "k-nn", "trials": 1}, limits={"threads": 2},
+        output={"formats": []},
+    )  # fmt: skip
+    run, notes = eigenscape.run(job), Notes()
+    cube, _ = drawn_fields(12, size)
+    found = apply(run, cube, overrides=SAY, run_dir=tmp_path / "other", reporter=notes)
+    told = [note for note in notes.notes if "differs from the one" in note]
+    if size < 64:
+        assert found.applied["shift"] is None
+        assert "is not known: the filter of [features.spatial] reaches across" in told[0]
+        return
+    assert (found.applied["shift"]["differs"], told) == (False, [])
+    other = apply(run, cube + np.arange(12) / 10, overrides=SAY, run_dir=tmp_path / "changed")
+    assert other.applied["shift"]["differs"]
+
+
 @pytest.mark.slow
 def test_apply__a_filter_needs_a_grid(scenes, trained, tmp_path):
     path = trained("interpolated", features={"spatial": {"radius": 2}})

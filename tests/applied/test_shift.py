@@ -41,21 +41,48 @@ def test_zones_of__as_many_samples_each_and_apart():
         inside = zones == zone
         assert np.ptp(row[inside]) <= 12
         assert np.ptp(column[inside]) <= 12
-    np.testing.assert_array_equal(zones_of(pixels, 0), np.arange(len(pixels)))
 
 
 def test_usual_distances__to_other_zones(fields):
     pixels = draw(WIDTH**2, 300)
     features, zones = fields[pixels], zones_of(pixels, WIDTH)
     expected = [distances(features[[i]], features[zones != zones[i]])[0] for i in range(300)]
-    np.testing.assert_allclose(usual_distances(features, zones), np.sort(expected), rtol=1e-3)
-    alone = usual_distances(features, np.arange(300))
+    found = usual_distances(features, pixels, WIDTH)
+    np.testing.assert_allclose(found, np.sort(expected), rtol=1e-3)
+    alone = usual_distances(features, pixels, 0)
     np.testing.assert_allclose(alone, np.sort(distances(features, features, 2)), rtol=1e-3)
+
+
+def test_usual_distances__leave_out_what_lies_around_a_zone(fields):
+    pixels = draw(WIDTH**2, 800)
+    features, zones = fields[pixels], zones_of(pixels, WIDTH)
+    row, column = np.divmod(pixels, WIDTH)
+
+    def away(place, inside):
+        return np.maximum(place[inside].min() - place, place - place[inside].max())
+
+    expected = []
+    for inside in (zones == zone for zone in range(16)):
+        beyond = np.maximum(away(row, inside), away(column, inside)) > 12
+        if beyond.mean() >= 0.5:
+            expected.append(distances(features[inside], features[beyond]))
+    assert len(expected) == 12
+    found = usual_distances(features, pixels, WIDTH, gap=12)
+    np.testing.assert_allclose(found, np.sort(np.concatenate(expected)), rtol=1e-3)
+
+
+def test_shift__is_not_known_where_a_filter_reaches_across_the_scene(fields, tmp_path):
+    pixels = draw(WIDTH**2, 800)
+    usual = usual_distances(fields[pixels], pixels, WIDTH, gap=25)
+    assert len(usual) == 0
+    shift = Shift(tmp_path)
+    shift.keep(fields[pixels], usual, WIDTH**2)
+    assert verdict([shift.count(fields, 0)]) is None
 
 
 def test_shift__is_that_of_mann_and_whitney_whatever_the_blocks(fields, tmp_path, rng):
     shift, pixels = Shift(tmp_path), draw(WIDTH**2, 400)
-    shift.keep(fields[pixels], zones_of(pixels, WIDTH), WIDTH**2)
+    shift.keep(fields[pixels], usual_distances(fields[pixels], pixels, WIDTH), WIDTH**2)
     new = (fields + 0.5).astype(np.float32)
     usual = np.load(tmp_path / "usual.npy")
     found = np.load(tmp_path / "compared.npy")
@@ -73,7 +100,7 @@ def test_shift__warns_of_another_scene_and_not_of_another_draw(
     fields, tmp_path, rng, moved, differs
 ):
     shift, pixels = Shift(tmp_path), np.flatnonzero(rng.random(WIDTH**2) < 0.5)
-    shift.keep(fields[pixels], zones_of(pixels, WIDTH), WIDTH**2)
+    shift.keep(fields[pixels], usual_distances(fields[pixels], pixels, WIDTH), WIDTH**2)
     told = verdict([shift.count(fields[::-1] + np.float32(moved), 0)])
     assert told["differs"] is differs
     assert (told["farther"] > LIMIT) == differs

@@ -13,7 +13,7 @@ from eigenscape.applied.index import Index
 from eigenscape.applied.learned import Learned
 from eigenscape.applied.model import Model
 from eigenscape.applied.shares import neighbor_shares, trust
-from eigenscape.applied.shift import Shift
+from eigenscape.applied.shift import Shift, reach_of
 from eigenscape.applied.ways import NewSamples
 from eigenscape.base.blocks import Block
 from eigenscape.base.files.mapped import (
@@ -126,7 +126,8 @@ class Extension:
             alike = np.flatnonzero(twins >= 0)
             decided.confidence[alike] = sure[twins[alike]]
         self._keep(block, decided, learned)
-        counted = Shift(self.folder).count(features, block[0])
+        compared = features if reach_of(trained) is not None else trained.project(samples)
+        counted = Shift(self.folder).count(compared, block[0])
         return {"without": int((called < 0).sum()), "far": int((known < 1).sum()), "shift": counted}
 
     def unfiltered(self, block: Block) -> NDArray[np.float32]:

@@ -6,6 +6,11 @@ run, compared with those that are usual between squares of the run's own scene: 
 outside of it. The comparison is that of Mann and Whitney, the share of all pairs in which the new distance
 is the larger one: 0.5 where the new scene is to the run's as that is to itself, 1 where all of it is
 farther away. Of one scene drawn twice it is below 0.5, as draws have their neighbours beside them.
+
+A filter in space makes features on both sides of an edge of a square of the same pixels, which brings them
+nearer to each other than features of two scenes are. So the samples around a square are left out, as far
+as they have pixels in common with it; and where a filter reaches across the whole scene, features are
+compared as they are before it.
 """
 
 from dataclasses import dataclass
@@ -17,9 +22,11 @@ from numpy.typing import NDArray
 
 from eigenscape.base.files.mapped import save_array
 from eigenscape.base.vectors import Vectors
+from eigenscape.features.spatial.filters import make_filter
 from eigenscape.learn.classify.kernels.nearest import nearest_rows
 from eigenscape.scenes.types import Grid
 from eigenscape.spectrum.trained import Trained
+from eigenscape.store.rows import Rows
 
 F4 = NDArray[np.float32]
 
@@ -30,6 +37,10 @@ LIMIT = 0.55
 
 ACROSS = 4
 """Zones along each side of the scene, of as many samples each."""
+
+LEAST_OUTSIDE = 0.5
+"""Share of the samples that have to be left for a square to be compared with them: nearest ones of a few are
+far away."""
 
 MOST_SAMPLES = 4096
 _MOST_VALUES, _LEAST_SAMPLES = 2**21, 256
@@ -54,10 +65,8 @@ def zones_of(pixels: NDArray[np.int64], width: int) -> NDArray[np.intp]:
     pixels : array of int, shape (m,)
         row * width + column.
     width
-        Columns of the scene; 0 of a table, each of whose samples is a zone.
+        Columns of the scene.
     """
-    if not width:
-        return np.arange(len(pixels))
     row, column = np.divmod(pixels, width)
     zone = np.empty(len(pixels), np.intp)
     for number, strip in enumerate(np.array_split(np.argsort(row, kind="stable"), ACROSS)):
@@ -67,25 +76,48 @@ def zones_of(pixels: NDArray[np.int64], width: int) -> NDArray[np.intp]:
     return zone
 
 
-def usual_distances(features: F4, zones: NDArray[np.intp]) -> F4:
-    """Return the distance of each sample to the nearest one of another zone, ascending.
+def usual_distances(features: F4, pixels: NDArray[np.int64], width: int, gap: int = 0) -> F4:
+    """Return the distance of each sample to the nearest one outside of its zone, ascending.
 
     Parameters
     ----------
     features : array, shape (m, d)
-    zones : array of int, shape (m,)
+    pixels, width
+        As of `zones_of`; the width of a table, each of whose samples is a zone, is 0.
+    gap
+        Rows and columns around a zone whose samples are left out. Zones beyond which less than
+        `LEAST_OUTSIDE` of the samples lie then have no distances.
     """
-    if len(np.unique(zones)) == len(zones):
+    if not width:
         return np.sort(nearest(features, features, 2)[:, -1])
-    found = [
-        nearest(features[zones == zone], features[zones != zone])[:, 0] for zone in np.unique(zones)
-    ]
+    zones, places = zones_of(pixels, width), np.divmod(pixels, width)
+    found = [np.zeros(0, np.float32)]
+    for zone in np.unique(zones):
+        inside = zones == zone
+        outside = ~inside
+        if gap:
+            outside = np.any([_beyond(place, inside, gap) for place in places], axis=0)
+            if outside.mean() < LEAST_OUTSIDE:
+                continue
+        found.append(nearest(features[inside], features[outside])[:, 0])
     return np.sort(np.concatenate(found))
+
+
+def _beyond(place: NDArray[np.int64], inside: NDArray[np.bool_], gap: int) -> NDArray[np.bool_]:
+    """Return which rows or columns are more than a gap away from all of some samples."""
+    own = place[inside]
+    return np.asarray((place < own.min() - gap) | (place > own.max() + gap))
 
 
 def nearest(queries: F4, among: F4, k: int = 1) -> F4:
     """Return the distances to the k nearest of some samples, inf where there are fewer."""
     return nearest_rows(queries, lambda start, stop: among[start:stop], len(among), k)[1]
+
+
+def reach_of(trained: Trained) -> int | None:
+    """Return how far features of a run depend on pixels around them; None where on the whole scene."""
+    spatial = trained.features.spatial
+    return 0 if spatial is None else make_filter(spatial).reach
 
 
 @dataclass(frozen=True)
@@ -113,20 +145,28 @@ class Shift:
         """
         if trained.rows.sparse:
             return
-        size, columns = trained.rows.shape
+        reach, source = reach_of(trained), trained.rows
+        if reach is None:
+            source = Rows(str(trained.run.array_path("samples/values")))
+        size, columns = source.shape
         chosen = draw(size, sample_size(columns))
         ingest = trained.run.record("ingest")
         assert ingest is not None, "the run has eigenvectors"
         grid = Grid.from_json(ingest.summary["grid"])
         pixels = np.asarray(trained.run.open("samples/pixel")[...])[chosen]
-        reference = trained.rows.take(chosen)
+        reference = source.take(chosen)
+        if reach is None:
+            reference = trained.project(reference)
         assert isinstance(reference, np.ndarray), "dense"
-        self.keep(reference, zones_of(pixels, 0 if grid.is_table else grid.width), samples)
+        # Of what lies within twice its reach two filtered pixels may have some in common.
+        gap = 2 * (reach or 0)
+        usual = usual_distances(reference, pixels, 0 if grid.is_table else grid.width, gap)
+        self.keep(reference, usual, samples)
 
-    def keep(self, reference: F4, zones: NDArray[np.intp], samples: int) -> None:
+    def keep(self, reference: F4, usual: F4, samples: int) -> None:
         """Write features of samples of the run, what is usual among them, and what is compared."""
         save_array(self.folder / "reference.npy", reference)
-        save_array(self.folder / "usual.npy", usual_distances(reference, zones))
+        save_array(self.folder / "usual.npy", usual)
         save_array(self.folder / "compared.npy", draw(samples, sample_size(reference.shape[1])))
 
     def count(self, features: Vectors, first: int) -> list[int]:
@@ -137,7 +177,7 @@ class Shift:
         Parameters
         ----------
         features : array, shape (m, d)
-            Of a block of the new scene.
+            Of a block of the new scene, before a filter that reaches across all of it.
         first
             Number of its first sample.
         """
@@ -161,7 +201,8 @@ def verdict(counted: list[list[int]]) -> dict[str, Any] | None:
     -------
     dict
         ``farther``: share of pairs in which the new scene is farther than usual, ``limit``,
-        ``differs``, and ``message``, empty where it does not. None where nothing was compared.
+        ``differs``, and ``message``, empty where it does not. None where nothing was compared: of sparse
+        tables, and of runs whose scene is too small for its filter.
     """
     larger, pairs = (sum(part[place] for part in counted) for place in (0, 1))
     if not pairs:

@@ -78,6 +78,11 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
     shift = verdict([part["shift"] for part in found])
     if shift and shift["differs"]:
         context.reporter.note(shift["message"])
+    if shift is None and model.job.features.spatial is not None:
+        context.reporter.note(
+            "whether this scene differs from the one that the model learned from is not known: the filter of "
+            "[features.spatial] reaches across most of that one"
+        )
     return {
         "classes": list(model.numbers),
         "legend": asdict(model.legend),

@@ -6,7 +6,7 @@ from scipy import ndimage
 
 import filtering
 from eigenscape.features.spatial import unfiltered
-from eigenscape.features.spatial.filters import FILTERS
+from eigenscape.features.spatial.filters import FILTERS, make_filter
 from eigenscape.features.spatial.kernels.profiles import erode, reconstruct
 from eigenscape.job.options import FilterOptions
 
@@ -29,6 +29,20 @@ def options(request):
 def test_filters__are_those_of_the_options():
     assert set(FILTERS) == set(OPTIONS)
     assert all(FilterOptions(method=name).radii for name in FILTERS)
+
+
+def test_filters__depend_on_no_pixel_beyond_their_reach(filter_cube, rng, options):
+    if (reach := make_filter(FilterOptions(**options)).reach) is None:
+        assert options["method"] == "profiles"
+        return
+    cube = rng.standard_normal((21, 23, 4)).astype(np.float32)
+    other = cube.copy()
+    other[10, 11] += 1
+    valid = np.ones(cube.shape[:2], bool)
+    before, after = (filter_cube(image, valid, **options) for image in (cube, other))
+    rows, columns = np.nonzero((before != after).any(axis=-1))
+    away = np.maximum(abs(rows - 10), abs(columns - 11))
+    assert (away.max(), reach) == (4, 4)
 
 
 @pytest.mark.parametrize("whole", [True, False])

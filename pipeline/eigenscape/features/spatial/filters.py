@@ -40,6 +40,11 @@ class Filter(Protocol):
 
     def __init__(self, options: FilterOptions) -> None: ...
 
+    @property
+    def reach(self) -> int | None:
+        """How many rows and columns away a pixel may be that a filtered one depends on; None for any."""
+        ...
+
     def sources(self, features: int) -> NDArray[np.intp]:
         """Return the feature that each column of the filtered ones is made of, in its units."""
         ...
@@ -78,13 +83,18 @@ class Bilateral:
     in_noise: ClassVar[bool] = True
     options: FilterOptions
 
+    @property
+    def reach(self) -> int:
+        """See `Filter`."""
+        return max(radius for radius, _, _ in self.options.scales)
+
     def sources(self, features: int) -> NDArray[np.intp]:
         """See `Filter`."""
         return np.tile(np.arange(features), len(self.options.scales))
 
     def task_bytes(self, features: int) -> int:
         """See `Filter`."""
-        return window_bytes(features, max(radius for radius, _, _ in self.options.scales))
+        return window_bytes(features, self.reach)
 
     def scratch_bytes(self, pixels: int, features: int) -> int:
         """See `Filter`."""
@@ -119,13 +129,18 @@ class Guided:
     in_noise: ClassVar[bool] = True
     options: FilterOptions
 
+    @property
+    def reach(self) -> int:
+        """See `Filter`: means of squares, of what squares gave."""
+        return 2 * self._radius
+
     def sources(self, features: int) -> NDArray[np.intp]:
         """See `Filter`."""
         return np.arange(features)
 
     def task_bytes(self, features: int) -> int:
         """See `Filter`."""
-        halo, guides = 2 * self._radius, min(self.options.components, features)
+        halo, guides = self.reach, min(self.options.components, features)
         planes = _GUIDED_PLANES + guides * (guides + 2)
         around = (WINDOW[0] + 2 * halo) * (WINDOW[1] + 2 * halo)
         return window_bytes(features, halo) + 8 * planes * around
@@ -146,7 +161,7 @@ class Guided:
         def work(window: F4, valid: NDArray[np.bool_], inner: F4) -> None:
             guided(window, valid, self._radius, guides, epsilon, inner)
 
-        unfiltered.filter_windows(block, 2 * self._radius, work, filtered)
+        unfiltered.filter_windows(block, self.reach, work, filtered)
         return filtered
 
     @property
@@ -163,6 +178,7 @@ class Profiles:
     """
 
     in_noise: ClassVar[bool] = False
+    reach: ClassVar[None] = None
     options: FilterOptions
 
     def sources(self, features: int) -> NDArray[np.intp]:
