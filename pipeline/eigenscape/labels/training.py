@@ -353,7 +353,10 @@ def plan_fits(
     def labelled(sets: list[NDArray[np.bool_]]) -> Labelled:
         return Labelled(sample, classes, numbers, np.array(sets), disjoint)
 
+    sets: list[NDArray[np.bool_]] = []
+
     def own(draws: Draws, trials: int) -> dict[str, list[int]]:
+        """Add the training sets of some draws; return which fits each protocol owns."""
         fits = {}
         for split in draws.protocols:
             fits[split] = list(range(len(sets), len(sets) + trials))
@@ -369,7 +372,6 @@ def plan_fits(
         tested = {} if disjoint is None else {TEST: [0]}
         return Planned(labelled([train]), {**fits, **tested}, fits)
     draws = Draws(options, classes[learnable], row[learnable], column[learnable], scene.extent)
-    sets: list[NDArray[np.bool_]] = []
     fits = {}
     if options.train == "all":
         fits["all"] = [0]

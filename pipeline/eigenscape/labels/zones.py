@@ -99,6 +99,7 @@ def near(places: NDArray[np.int64], train: NDArray[np.int64], width: int) -> NDA
 
 
 _STEPS = 16
+"""Training pixels that are stepped over one by one; farther ones are searched for."""
 
 
 @njit(cache=True, nogil=True)

@@ -128,7 +128,11 @@ class Bands:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Bands":
         """Read them from the summary of an ingest stage."""
-        return cls(**{key: value and tuple(value) for key, value in data.items()})
+        found = {key: value and tuple(value) for key, value in data.items()}
+        for key in ("wavelength", "fwhm"):
+            if found.get(key):  # JSON has no NaN
+                found[key] = tuple(np.nan if value is None else value for value in found[key])
+        return cls(**found)
 
     @property
     def count(self) -> int:

@@ -1,6 +1,5 @@
 """Samples from which features are computed: spectra, prepared by ``[features.spectral]`` as they are read."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -105,7 +104,7 @@ class PreparedRows(Rows):
 
 def find_preparation(
     options: SpectralOptions | None,
-    bands: "Bands | Mapping[str, Any]",
+    bands: "Bands",
     origin: NDArray[np.float64] | None = None,
     *,
     sparse: bool = False,
@@ -117,7 +116,7 @@ def find_preparation(
     options
         The table, None without one.
     bands
-        Of the scene, or as the summary of an ingest stage has them.
+        Of the scene.
     origin
         What was subtracted from the samples.
     sparse
@@ -135,19 +134,18 @@ def find_preparation(
             "[features.spectral]: the scene is a sparse table, whose rows are no spectra. Leave the table "
             'out; neighbors.metric = "angle" compares rows whatever their length.'
         )
-    about = bands if isinstance(bands, Mapping) else vars(bands)
-    good = np.asarray(about["good"], bool)
+    good = np.asarray(bands.good, bool)
     count = int(good.sum())
     if count < 2 and options.derivative:
         raise InputError(
             "features.spectral.derivative = true: the scene has one good band, and a slope needs two. Leave "
             "the key out."
         )
-    known = about["wavelength"]
+    known = bands.wavelength
     places = np.arange(count, dtype=np.float64)
     measured = False
     if known is not None:
-        stated = np.array([np.nan if value is None else value for value in known], float)[good]
+        stated = np.array(known)[good]
         measured = bool(np.isfinite(stated).all())
         places = stated if measured else places
     if options.continuum or options.derivative:
@@ -185,10 +183,10 @@ def sample_rows(context: Context, options: SpectralOptions | None) -> PreparedRo
     path = context.path("samples/values")
     if options is None:
         return PreparedRows(path)
+    from eigenscape.scenes.types import Bands
+
     ingest = context.run.record("ingest")
     assert ingest is not None, "features follow ingest"
-    origin = context.run.read("samples/origin")
-    found = find_preparation(
-        options, ingest.summary["bands"], origin, sparse=PreparedRows(path).sparse
-    )
+    bands, origin = Bands.from_json(ingest.summary["bands"]), context.run.read("samples/origin")
+    found = find_preparation(options, bands, origin, sparse=PreparedRows(path).sparse)
     return PreparedRows(path, prepare=found)

@@ -8,6 +8,7 @@
 """
 
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ _TILE_BYTES = 32 * 2**20
 """Of a tile: coordinates of pixels near it and their tree."""
 
 _STEP = 2**18
-"""Cells or samples between which a place is looked up, at least one row of cells."""
+"""Cells, or samples, that are looked at at a time, in whole rows."""
 
 
 def sample_array(line: int) -> str:
@@ -120,34 +121,53 @@ def _write_line(store: Path, scratch: Path, width: int, bounds: list[Block], lin
 
     That is the nearest in its row that a cell shows; in a row without any, the one of a row beside it.
     """
-    shown = open_memmap(store / sample_array(line))
     first, last = bounds[line]
     row_start = open_array(store / "samples/row_start")[first : last + 1]
-    start = row_start[0]
     pixel, target = open_array(store / "samples/pixel"), whole_file(store / "samples/place")
     with scratch_arrays(scratch) as zeros:
-        # One more than the cell, as 0 stands for none.
-        cell = zeros((row_start[-1] - start,), np.int64)
-        # From the last cell to the first, which stays.
-        for top, bottom in reversed(blocks(shown.shape[0], max(1, _STEP // shown.shape[1]))):
-            sample = shown[top:bottom].ravel()
-            known = np.flatnonzero(sample >= 0)[::-1]
-            cell[sample[known] - start] = known + (top * shown.shape[1] + 1)
+        cell = zeros((row_start[-1] - row_start[0],), np.int64)
+        _first_cells(open_memmap(store / sample_array(line)), row_start[0], cell)
         near: NDArray[np.int64] | None = None
         for top, bottom in blocks(last - first, _STEP // width + 1):
             begin, end = row_start[top], row_start[bottom]
-            column, found = pixel[begin:end] % width, cell[begin - start : end - start].copy()
-            of_rows = zip(row_start[top:bottom], row_start[top + 1 : bottom + 1], strict=True)
-            for own in (slice(low - begin, high - begin) for low, high in of_rows):
-                known = np.flatnonzero(found[own])
-                if len(known):
-                    # The first rows of a line may have none: they are filled by the first that has.
-                    done = 0 if near is None else own.start
-                    near = _nearest(column[own][known], found[own][known], width)
-                    found[done : own.stop] = near[column[done : own.stop]]
-                elif near is not None:
-                    found[own] = near[column[own]]
+            column = pixel[begin:end] % width
+            found = cell[begin - row_start[0] : end - row_start[0]].copy()
+            near = _fill_rows(column, found, row_start[top : bottom + 1] - begin, near, width)
             write_range(target, begin, np.maximum(found - 1, 0))
+
+
+def _first_cells(shown: NDArray[np.signedinteger], start: int, cell: NDArray[np.int64]) -> None:
+    """Write one more than the first cell that shows each sample of a line, whose first one is `start`."""
+    height, width = shown.shape
+    # From the last cell to the first, which stays.
+    for top, bottom in reversed(blocks(height, max(1, _STEP // width))):
+        sample = shown[top:bottom].ravel()
+        known = np.flatnonzero(sample >= 0)[::-1]
+        cell[sample[known] - start] = known + (top * width + 1)
+
+
+def _fill_rows(
+    column: NDArray[np.int64],
+    cell: NDArray[np.int64],
+    row_start: NDArray[np.int64],
+    near: NDArray[np.int64] | None,
+    width: int,
+) -> NDArray[np.int64] | None:
+    """Fill samples of some rows that no cell shows: 0 in `cell`.
+
+    By the nearest one of their row; in a row without any by `near`, what the last row that had some gives to
+    each column. The first rows of a line are filled by the first row that has some. Return the new `near`.
+    """
+    for low, high in pairwise(row_start.tolist()):
+        own = slice(low, high)
+        known = np.flatnonzero(cell[own])
+        if len(known):
+            done = 0 if near is None else low
+            near = _nearest(column[own][known], cell[own][known], width)
+            cell[done:high] = near[column[done:high]]
+        elif near is not None:
+            cell[own] = near[column[own]]
+    return near
 
 
 def _nearest(column: NDArray[np.int64], value: NDArray[np.int64], width: int) -> NDArray[np.int64]:

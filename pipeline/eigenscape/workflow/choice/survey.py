@@ -131,7 +131,7 @@ def _nothing_to_learn(job: Job, left: int) -> str:
 
 
 def _alike(scene: Scene) -> tuple[float | None, float]:
-    """Return how alike pixels side by side are, and shuffled ones at most: ``alike`` and ``chance``."""
+    """Return ``alike`` and ``chance``, of some rows."""
     if isinstance(scene, SparseScene) or scene.grid.width < 2:
         return None, 1.0
     count = max(_ROWS, _PAIRS // scene.grid.width)

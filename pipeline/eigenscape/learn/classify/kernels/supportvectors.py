@@ -135,7 +135,7 @@ def _machine(found: SVC, width: float) -> Machine:
     if len(names) == 2:
         dual, offsets = -dual, -offsets  # of two classes it counts for the second
     own = np.repeat(np.arange(len(names)), counts)
-    # A row for each other class, without a gap for the own one.
+    # Coefficients stand in the order of the other classes, with no place for the own one.
     others = np.arange(len(names) - 1) + (np.arange(len(names) - 1) >= own[:, None])
     coefficients = np.zeros((len(own), len(names)), np.float32)
     np.put_along_axis(coefficients, others, dual.T.astype(np.float32), axis=1)
