@@ -144,6 +144,50 @@ def test_climb__ends_where_no_lead_that_matters_is_left(
     assert search.reporter.notes == ([said] if scored == 1 else [])
 
 
+def machine_ladder(behind):
+    """A job with a graph, then a machine that is behind by so much in each draw."""
+
+    class Machines(Fake):
+        def score(self, job, trials):
+            self.asked.append((job.learn.method, trials.first, trials.last))
+            accuracy = 0.9 - (job.learn.method == "svm") * behind
+            draws = [
+                {"overall_accuracy": accuracy - 0.2 * (trial > 1), "samples": 7}
+                for trial in range(trials.first, trials.last)
+            ]
+            return Scored({"draws": draws}, 1.0)
+
+    options = [{"keys": {}}, {"keys": {"learn.method": "svm"}, "alone": True}]
+    rung = {"name": "classifier", "draws": 4, "keep": 2, "options": options}
+    return Machines(), read_ladder({"start": {"learn.method": "interpolated"}, "rungs": [rung]})
+
+
+def test_climb__a_machine_that_is_far_behind_is_not_scored_on_all_draws(monkeypatch):
+    monkeypatch.setattr(
+        "eigenscape.workflow.choice.search.trial_key", lambda job, trials: job.learn.method
+    )
+    fake, ladder = machine_ladder(0.08)
+    search = search_of(fake)
+    # By two draws it has 82 %, and the best job 80 % by four.
+    assert [one.candidate.job.learn.method for one in search.climb(ladder)] == ["interpolated"]
+    assert sorted(fake.asked) == [("interpolated", 0, 4), ("svm", 0, 2)]
+    left = search.tried["svm"]
+    assert (left.far_behind, left.ranks, left.drawn) == (True, False, 2)
+    # As a finalist it is scored like any other.
+    assert search.finish([left]) == [left]
+    assert (left.ranks, left.drawn) == (True, 10)
+
+
+def test_climb__a_machine_that_is_near_is_scored_on_all_draws(monkeypatch):
+    monkeypatch.setattr(
+        "eigenscape.workflow.choice.search.trial_key", lambda job, trials: job.learn.method
+    )
+    fake, ladder = machine_ladder(0.04)
+    found = search_of(fake).climb(ladder)
+    assert [one.candidate.job.learn.method for one in found] == ["interpolated", "svm"]
+    assert [one.drawn for one in found] == [4, 4]
+
+
 def test_finish__says_nothing_again_of_a_job_that_has_all_draws(monkeypatch):
     offline(monkeypatch)
 

@@ -20,7 +20,6 @@ from eigenscape.errors import StoreError
 from eigenscape.job.choices import show
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.nested import Part
-from eigenscape.learn.method import Classifier, learn_method
 from eigenscape.learn.propagate.sizes import EXACT_ROWS
 from eigenscape.scenes.ingest.content import check_two_classes
 from eigenscape.store.lock import hold
@@ -390,21 +389,18 @@ def _leaves_out(part: Window, total: int) -> bool:
 
 def _is_doubtful(search: Search, best: Tried, window: Window) -> bool:
     """Whether the best job on a part may not be the best one in the whole scene."""
-    if _is_noisy(best) or window.lacking > _MOST_LACKING or not _has_graph(best):
+    if _is_noisy(best) or window.lacking > _MOST_LACKING or not best.has_graph:
         return True
-    rivals = [one for one in search.tried.values() if one.accuracy and not _has_graph(one)]
+    rivals = [one for one in search.tried.values() if one.accuracy and not one.has_graph]
     # None, where the best job left no room for a lead.
-    return not rivals or any(not lead(best, one).beyond_noise for one in rivals)
+    return not rivals or any(
+        not one.far_behind and not lead(best, one).beyond_noise for one in rivals
+    )
 
 
 def _is_noisy(one: Tried) -> bool:
     half = Interval.of(one.accuracy).half if one.accuracy else None
     return half is None or half > _MOST_NOISE
-
-
-def _has_graph(one: Tried) -> bool:
-    method = learn_method(one.candidate.job)
-    return not isinstance(method, Classifier) or method.needs_graph
 
 
 def _splits(job: Job) -> bool:

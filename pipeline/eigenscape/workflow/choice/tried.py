@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
+from eigenscape.learn.method import Classifier, learn_method
 from eigenscape.workflow.choice.candidates import Candidate
 
 SHARED = 1.0
@@ -112,6 +113,8 @@ class Tried:
         See `eigenscape.workflow.choice.candidates.Option`.
     average
         The mean of the accuracies of the classes on each draw.
+    far_behind
+        Whether another job is so far ahead that this one is not scored on more draws.
     """
 
     candidate: Candidate
@@ -122,6 +125,18 @@ class Tried:
     error: Exception | None = None
     slow: bool = False
     average: list[float] = field(default_factory=list)
+    far_behind: bool = False
+
+    @property
+    def has_graph(self) -> bool:
+        """Return whether its classifier reads a graph, or what follows from one."""
+        method = learn_method(self.candidate.job)
+        return not isinstance(method, Classifier) or method.needs_graph
+
+    @property
+    def ranks(self) -> bool:
+        """Return whether it has scores that say how good it is beside others."""
+        return self.error is None and not self.far_behind
 
     @property
     def reason(self) -> str | None:
