@@ -55,7 +55,10 @@ def check_weights(name: str, given: Any, rows: int | None = None) -> scipy.spars
             f"{name}: holds {reason}; weights are real. Give their absolute values, or the real part."
         )
     W = scipy.sparse.csr_array(matrix, dtype=np.float64)
-    W.sum_duplicates()
+    if not W.has_canonical_format:
+        # Until here the indices, and of doubles the data too, may be those of the caller.
+        W = W.copy()
+        W.sum_duplicates()
     if not np.isfinite(W.data).all() or (W.data < 0).any():
         bad = W.data[~(np.isfinite(W.data) & (W.data >= 0))][0]
         raise InputError(f"{name}: holds {bad}; weights are finite and not negative.")
