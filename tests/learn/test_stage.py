@@ -13,6 +13,7 @@ from eigenscape.labels import splits
 from eigenscape.learn.classify import coordinates
 from eigenscape.learn.decide.calibration import calibration_error
 from eigenscape.learn.decide.kernels.decisions import evidence
+from eigenscape.learn.decide.queries import exploration, posterior
 from eigenscape.learn.methods.centroid_angle import CentroidAngle
 from eigenscape.learn.propagate import fields
 from eigenscape.scenes.types import Grid
@@ -500,6 +501,18 @@ def test_learn_stage__queries_follow_from_eigenvectors_of_variance_1(learn, scen
     expected, _ = learn("unit", values=vectors, **options)
     other, _ = learn("short", values=vectors / 32, **options)
     np.testing.assert_array_equal(other["labels/query"], expected["labels/query"])
+
+
+def test_learn_stage__queries_of_scores_without_ambiguity_lie_where_least_is_known(learn, scene):
+    """Poisson-MBO is sure of every sample: neither rows of the graph nor numbers of samples order them."""
+    _, vectors, given = scene
+    harness, summary = learn(method="poisson-mbo", trials=1, queries=12)
+    query = harness["labels/query"]
+    assert summary["queries"] == 12
+    rows = (vectors / np.sqrt(np.square(vectors, dtype=float).mean(axis=0))).astype(np.float32)
+    known = rows[given > 0].astype(float)
+    explored = exploration(rows, posterior(np.arange(6) / 8, known.T @ known))
+    assert explored[query].min() > np.quantile(explored[given == 0], 0.8)
 
 
 @pytest.mark.slow

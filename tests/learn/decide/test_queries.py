@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eigenscape.learn.decide import queries
-from eigenscape.learn.decide.queries import ambiguity, exploration, local_maxima, posterior
+from eigenscape.learn.decide.queries import (
+    acquisition,
+    ambiguity,
+    exploration,
+    local_maxima,
+    posterior,
+)
 from eigenscape.spectrum.kernels.operator import RowBlock
 
 
@@ -95,3 +101,13 @@ def test_exploration__is_the_change_of_a_gaussian_field(rng, monkeypatch):
     np.testing.assert_allclose(exploration(rows, found), expected, rtol=1e-4)
     # What is known is explored.
     assert exploration(rows, found)[known].mean() < exploration(rows, prior)[known].mean()
+
+
+def test_acquisition__without_ambiguity_the_most_explored_come_first_after_all_others():
+    ambiguous = np.array([0, 0.5, 0, np.nan, 1e-7, 0], np.float32)
+    explored = np.array([0.2, 2, 30, 4, 1e-6, 0], np.float32)
+    found = acquisition(ambiguous, explored)
+    assert np.argsort(-found).tolist() == [1, 4, 2, 0, 5, 3]
+    assert found[1] == 1
+    assert np.isnan(found).tolist() == [False, False, False, True, False, False]
+    assert np.isfinite(found[5])

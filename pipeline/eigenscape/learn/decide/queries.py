@@ -11,7 +11,8 @@ two things::
     C = (diag(l + e) + U' U / s)^-1             its covariance, U the rows of what has a label
 
 u holds the first eigenvectors of a sample, scaled to variance 1, and l their eigenvalues as shares of the
-largest. Without the second factor the first batches stay on borders that are known already.
+largest. Without the second factor the first batches stay on borders that are known already. Samples of no
+ambiguity, which all are where scores are one class or another, come after the others, by exploration.
 The papers are cited from memory.
 """
 
@@ -120,7 +121,8 @@ def _choose(
     for block in ranges:
         found, chunk = ambiguity(source.scores(block)), stored[slice(*block)]
         for start, stop in blocks(len(found), _PIECE):
-            found[start:stop] *= exploration(scaled(chunk[start:stop, :modes]), covariance)
+            moved = exploration(scaled(chunk[start:stop, :modes]), covariance)
+            found[start:stop] = acquisition(found[start:stop], moved)
         found[labelled.sample[labelled.within(block)] - block[0]] = np.nan
         acquired[slice(*block)] = found
         note_rows(acquired, *block)
@@ -182,6 +184,18 @@ def exploration(rows: F4, covariance: F8) -> F4:
     own = np.einsum("ij,ij->i", moved, rows)
     square = np.einsum("ij,ij->i", moved, moved)
     return np.asarray(np.sqrt(square / (np.float32(_NOISE) + own)), np.float32)
+
+
+def acquisition(ambiguous: F4, explored: F4) -> F4:
+    """Return the product of ambiguity and exploration; without ambiguity, below 0 by exploration alone.
+
+    Parameters
+    ----------
+    ambiguous, explored : array, shape (m,)
+        See `ambiguity` and `exploration`.
+    """
+    alone = -1 / np.maximum(explored, np.finfo(np.float32).tiny)
+    return np.asarray(np.where(ambiguous == 0, alone, ambiguous * explored), np.float32)
 
 
 def local_maxima(
