@@ -18,7 +18,7 @@ from eigenscape.learn.methods.centroid_angle import CentroidAngle
 from eigenscape.learn.propagate import fields
 from eigenscape.scenes.types import Grid
 from graphs import Graph, brute_lists
-from harness import Frail, Harness, KilledError
+from harness import Frail, Harness, KilledError, Notes
 
 GRID = Grid(40, 30)
 METHODS = [
@@ -501,6 +501,46 @@ def test_learn_stage__queries_follow_from_eigenvectors_of_variance_1(learn, scen
     expected, _ = learn("unit", values=vectors, **options)
     other, _ = learn("short", values=vectors / 32, **options)
     np.testing.assert_array_equal(other["labels/query"], expected["labels/query"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "poisson"}, {"method": "poisson", "prior": "uniform"}, {"method": "poisson-mbo"},
+        {"method": "tikhonov"}, {"method": "interpolated"}, {"method": "geodesic-nn"},
+        {"method": "interpolated", "prior": "training"}, {"method": "centroid-angle"},
+        {"method": "eigenfunctions"}, {"method": "eigenfunctions", "prior": (0.2, 0.5, 0.3)},
+        {"method": "poisson-mbo", "smoothing": 1.0},
+    ],
+    ids=lambda options: "-".join(str(value) for value in options.values()),
+)  # fmt: skip
+def test_learn_stage__components_without_labels_get_guesses(tmp_path, scene, options):
+    _, vectors, given = scene
+    far = np.arange(GRID.size) >= GRID.size - 200
+    given = np.where(far, 0, given)
+    features = np.where(far, 50, 0)[:, None] + vectors
+    harness = Harness(
+        tmp_path / "run", learn={"trials": 2, "queries": 5, **options},
+        graph={"components": "each"}, neighbors={"method": "exact", "k": 8},
+        spectrum={"dimension": 8, "solver": "dense"},
+    )  # fmt: skip
+    arrays = {"samples/pixel": np.arange(GRID.size), "labels/given": given}
+    harness.put("ingest", arrays, grid=GRID.to_json(), labelled=int((given > 0).sum()))
+    harness.put("features", {"features/values": features.astype(np.float32)})
+    for stage in ("neighbors", "graph", "spectrum"):
+        harness.run(stage)
+    count = len(np.unique(harness["graph/component"][far]))
+    notes = Notes()
+    summary = harness.run("learn", reporter=notes)
+    assert summary["scores"]["unreached"] == {"samples": 200, "components": count}
+    told = f"200 pixels lie in {count} component(s) of the graph without training labels"
+    assert sum(told in note for note in notes.notes) == 1
+    assert far[harness["labels/query"]].any()
+    confidence = harness["labels/confidence"]
+    if "smoothing" not in options:
+        np.testing.assert_allclose(confidence[far], 1 / 3, rtol=1e-6)
+        np.testing.assert_allclose(harness["labels/entropy"][far], 1, rtol=1e-6)
+    assert confidence[far].mean() < confidence[~far].mean()
 
 
 def test_learn_stage__queries_of_scores_without_ambiguity_lie_where_least_is_known(learn, scene):

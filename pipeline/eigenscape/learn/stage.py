@@ -33,11 +33,17 @@ from eigenscape.learn.classmap import ClassMap, class_numbers
 from eigenscape.learn.decide.assessment import find_areas, find_intervals
 from eigenscape.learn.decide.calibration import calibrate_fits
 from eigenscape.learn.decide.fitscores import FitScores, Fitted
-from eigenscape.learn.decide.kernels.decisions import Calibration, decide
+from eigenscape.learn.decide.kernels.decisions import (
+    Calibration,
+    choose,
+    describe,
+    probabilities,
+)
 from eigenscape.learn.decide.kernels.scores import OF_ALL, OF_CLASSES, accuracy, summarize
 from eigenscape.learn.decide.queries import propose
 from eigenscape.learn.decide.sampling import Sampling
 from eigenscape.learn.decide.smoothing import prepare_smoothing
+from eigenscape.learn.decide.unreached import Unreached, find_unreached
 from eigenscape.learn.method import Classifier, learn_method
 from eigenscape.scenes.ingest.ingested import IngestedScene
 from eigenscape.store.arrays import write_rows
@@ -82,7 +88,10 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     labelled = labelled.stored(folder)
     method = chosen.prepare(context, labelled)
     sampling = Sampling(labelled, planned.calibrating, options.seed)
-    fitted = Fitted(method, Prior(chosen.wanted_prior, folder), labelled, folder, sampling)
+    unreached = None if chosen.reads == "features" else find_unreached(context, labelled)
+    fitted = Fitted(
+        method, Prior(chosen.wanted_prior, folder), labelled, folder, sampling, unreached
+    )
     numbers = list(range(len(labelled.train)))
     confusions = np.array(context.map("fit", fitted.fit, numbers, label="fitting"))
     things = scene.grid.things
@@ -117,7 +126,9 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     row = method.bytes_per_sample + 24 * labelled.count
     # Chunks of the map may be more samples than have room with all of their eigenvectors.
     step = rows_within(context.task_bytes, row)
-    classify = partial(_classify, source, labelled, zones, calibration, class_map, step)
+    # Smoothing brings classes to such components from beside them.
+    guessed = None if options.smoothing else unreached
+    classify = partial(_classify, source, labelled, zones, calibration, class_map, step, guessed)
     ranges = class_map.blocks(context.task_bytes, row)
     context.map("classify", classify, ranges, label="classifying")
     if options.areas:
@@ -125,6 +136,13 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
         scores["areas"] = context.map("areas", partial(_call, {"all": areas}), ["all"])[0]
     if never := _never_found(scores["confusion"], labelled, scene.class_names):
         scores["never_found"] = never
+    if unreached is not None and (found := unreached.count())["samples"]:
+        scores["unreached"] = found
+        context.reporter.note(
+            f"{found['samples']:,} {things} lie in {found['components']} component(s) of the graph without "
+            "training labels: their classes are guesses. Label some of them, or set graph.components to "
+            '"connect"'
+        )
     # Last: what a map says of its own training pixels is no measure of it.
     scores["training_pixels"] = _score_training(confusions[0, 0], things)
     summary = {
@@ -189,12 +207,17 @@ def _classify(
     calibration: Calibration,
     class_map: ClassMap,
     step: int,
+    guessed: Unreached | None,
     block: Block,
 ) -> None:
     parts = []
     for begin, end in blocks(block[1] - block[0], step):
         part = (block[0] + begin, block[0] + end)
-        decided = decide(source.scores(part), calibration, zones.of(part))
+        scores = source.scores(part)
+        p = probabilities(scores, calibration, zones.of(part))
+        if guessed is not None:
+            p[guessed.at(0, slice(*part))] = 1 / labelled.count
+        decided = describe(choose(scores), p)
         classes = class_numbers(decided.classes, labelled.numbers.tolist())
         parts.append((classes, decided.confidence, decided.entropy))
     class_map.write(block[0], *map(np.concatenate, zip(*parts, strict=True)))

@@ -170,6 +170,11 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
     if never := scores.get("never_found"):
         classes = ", ".join(f"{name} (0 of {count:,})" for name, count in never.items())
         yield f"  not found  {classes}: no held-out label of the class was called so in any fit"
+    if unreached := scores.get("unreached"):
+        yield (
+            f"  guessed    {unreached['samples']:,} in {unreached['components']} component(s) of the graph "
+            "without training labels"
+        )
     if skipped := scores.get("areas", {}).get("skipped"):
         yield f"  areas      {skipped}"
     itself = scores["training_pixels"]

@@ -20,6 +20,7 @@ from eigenscape.labels.priors import training_shares
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.classify.kernels.nearest import nearest_rows, vote
 from eigenscape.learn.classify.shortlists import Shortlists, plan_shortlists
+from eigenscape.learn.decide.kernels.decisions import evened
 from eigenscape.learn.propagate.kernels.geodesic import geodesic_nearest, undirected
 from eigenscape.spectrum.extension import band_numbers, finite_rows, read_rows
 from eigenscape.spectrum.kernels.operator import RowBlock
@@ -29,7 +30,6 @@ from eigenscape.store.manifest import HasPath, path_of
 from eigenscape.store.rows import Rows
 
 _PARTS = ("indptr", "indices", "data")
-_TRIFLE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class GeodesicNearest:
         own = scores[labelled.sample]
         away = np.isnan(own[:, 0])
         if away.any():
-            own[away] = self._unclear(self.nearest.fit(number)[away])
+            own[away] = evened(self.nearest.fit(number)[away])
         return own
 
     def scores(self, number: int, block: Block) -> NDArray[np.float32]:
@@ -177,12 +177,8 @@ class GeodesicNearest:
         scores = np.array(stored[slice(*block)])
         away = np.isnan(scores[:, 0])
         if away.any():
-            scores[away] = self._unclear(self.nearest.scores(number, block)[away])
+            scores[away] = evened(self.nearest.scores(number, block)[away])
         return scores
-
-    def _unclear(self, votes: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return scores that name a class, however clear the vote is."""
-        return np.asarray((1 + _TRIFLE * votes) / self.nearest.labelled.count, np.float32)
 
 
 def prepare_nearest(

@@ -11,9 +11,10 @@ from eigenscape.base.blocks import Block
 from eigenscape.base.files.mapped import save_array
 from eigenscape.labels.priors import Prior
 from eigenscape.labels.training import Labelled
-from eigenscape.learn.decide.kernels.decisions import choose
+from eigenscape.learn.decide.kernels.decisions import choose, evened
 from eigenscape.learn.decide.kernels.scores import confusion_matrix
 from eigenscape.learn.decide.sampling import Rows, Sampling
+from eigenscape.learn.decide.unreached import Unreached
 from eigenscape.learn.method import Prepared
 
 F4 = NDArray[np.float32]
@@ -95,6 +96,8 @@ class Fitted:
         Where what is kept lies.
     sampling
         Labelled samples whose scores are read; None if calls are enough.
+    unreached
+        Samples whose classes are guesses; None for none.
     """
 
     method: Prepared
@@ -102,6 +105,7 @@ class Fitted:
     labelled: Labelled
     folder: Path
     sampling: Sampling | None = None
+    unreached: Unreached | None = None
 
     @property
     def kept(self) -> LabelScores:
@@ -113,7 +117,7 @@ class Fitted:
         scores = self.method.fit(number)
         if self.prior.wanted != "none":
             self.prior.settle(self.labelled, number, self.method.implied(number))
-        return self.kept.keep(number, self.prior.weigh(scores, number))
+        return self.kept.keep(number, self._weigh(scores, number, self.labelled.sample))
 
     def called(self, number: int) -> NDArray[np.intp]:
         """See `FitScores`."""
@@ -129,7 +133,15 @@ class Fitted:
 
     def of_fit(self, number: int, block: Block) -> F4:
         """Return the scores of some samples by any fit."""
-        return self.prior.weigh(self.method.scores(number, block), number)
+        return self._weigh(self.method.scores(number, block), number, slice(*block))
+
+    def _weigh(self, scores: F4, number: int, samples: slice | NDArray[np.int64]) -> F4:
+        """Return the scores of samples under the prior; even ones where no label tells classes apart."""
+        scores = self.prior.weigh(scores, number)
+        if self.unreached is not None:
+            away = self.unreached.at(number, samples)
+            scores[away] = evened(scores[away])
+        return scores
 
 
 def confusions(labelled: Labelled, number: int, called: NDArray[np.intp]) -> list[list[list[int]]]:

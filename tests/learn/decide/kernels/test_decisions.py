@@ -11,6 +11,7 @@ from eigenscape.learn.decide.kernels.decisions import (
     Calibration,
     choose,
     decide,
+    evened,
     evidence,
     keep_class,
     lead_of,
@@ -148,6 +149,13 @@ def test_evidence__keeps_the_order_of_scores_and_their_differences_above_1():
     np.testing.assert_allclose(
         evidence(np.array([[0.3, 0.7]], np.float32)), np.log([[0.3, 0.7]]), atol=2e-3
     )
+
+
+def test_evened__calls_the_same_classes_without_a_lead():
+    scores = np.array([[0.1, 0.9, 0], [-5, -7, -9], [2, 2, 2], [np.nan] * 3], np.float32)
+    found = evened(scores)
+    np.testing.assert_array_equal(choose(found), choose(scores))
+    np.testing.assert_allclose(found[:3], 1 / 3, rtol=2e-3)
 
 
 def test_keep_class__lifts_what_ties():

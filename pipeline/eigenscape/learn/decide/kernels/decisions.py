@@ -32,6 +32,9 @@ ZoneNumbers = NDArray[np.intp] | None
 FLOOR = 0.01
 """What a score of 0 counts as: one wrong label among a hundred is usual."""
 
+_TRIFLE = np.float32(1e-3)
+"""Share by which a class that is a guess leads."""
+
 _NEVER = np.float32(-1e6)
 """A class that is out of the question has a score of minus infinity, which cannot be scaled."""
 
@@ -271,6 +274,20 @@ def resolve(q: F4, called: NDArray[np.intp], odds: F4) -> F4:
     p = (1 - own)[:, None] * ((1 - mixed) * others + mixed * even)
     p[rows, called] = own
     return np.asarray(p, q.dtype)
+
+
+def evened(scores: F4) -> F4:
+    """Return scores that call the same classes with next to no lead.
+
+    Parameters
+    ----------
+    scores : array, shape (m, count)
+    """
+    called = choose(scores)
+    even = np.full_like(scores, 1 / scores.shape[1])
+    even[np.arange(len(scores)), called] *= 1 + _TRIFLE
+    even[called < 0] = np.nan
+    return even
 
 
 def keep_class(values: F4, classes: NDArray[np.intp]) -> F4:
