@@ -307,7 +307,7 @@ def refuse(cli, job, *arguments):
         ("scene.bad_bands=['1-20']", ["bad_bands", "20"]),
         ("scene.variable=cube", ["scene.variable = 'cube'"]),
         ("scene.nodata=nan", ["unused"]),
-        ("learn.train=100000", ["learn.train = 100000", "labelled pixels in 4 classes"]),
+        ("learn.train=100000", ["learn.train = 100000", "labels of 4 classes"]),
         ("learn.train=3", ["learn.train = 3", "4"]),
     ],
 )  # fmt: skip

@@ -106,7 +106,10 @@ def test_plan_fits__classes_of_one_file_alone(planned):
     ("number", "message"),
     [
         (0, "none of its labels lies on a valid pixel"),
-        (9, "leaves 0 pixels of fewer than two classes"),
+        (
+            9,
+            "labels of scene.labels are test labels too.*leaves 0 labels of fewer than two classes",
+        ),
     ],
 )
 def test_plan_fits__nothing_to_test_on_or_to_learn_from_is_refused(planned, number, message):
@@ -129,6 +132,22 @@ def test_plan_fits__classes_that_the_file_to_train_on_leaves_out_are_not_tested(
     only = np.where(tested == 3, tested, 0)
     with pytest.raises(InputError, match=r"have the classes 3, and learn\.train has 1, 2"):
         planned(only, given=given, train="marks.npy")
+
+
+def test_plan_fits__names_the_file_to_train_on_where_too_little_is_left_of_it(planned, tmp_path):
+    given = (1 + np.arange(600) % 2).astype(np.uint16)
+    np.save(tmp_path / "marks.npy", (np.arange(600) < 4).reshape(30, 20))
+    tested = np.where(np.arange(600) < 3, given, 0).astype(np.uint16)
+    left = "3 of the labels of learn.train are test labels too .* leaves 1 labels .* do not overlap"
+    with pytest.raises(InputError, match=left):
+        planned(tested, given=given, train="marks.npy")
+    # Files of one class overlap or not: no other choice of test labels helps.
+    np.save(tmp_path / "marks.npy", ((np.arange(600) < 8) & (given == 1)).reshape(30, 20))
+    one = "learn.train marks 4 labels of fewer than two classes"
+    for tested in (np.where(np.arange(600) > 99, given, 0), given):
+        with pytest.raises(InputError, match=one) as caught:
+            planned(tested.astype(np.uint16), given=given, train="marks.npy")
+        assert "overlap" not in str(caught.value)
 
 
 def test_plan_fits__test_classes_that_are_not_learned_are_refused(planned):

@@ -3,6 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
+from eigenscape.errors import InputError
 from eigenscape.job.jobfile import parse_job
 from eigenscape.labels.testing import Disjoint
 from eigenscape.labels.training import Draws, Labelled, plan_fits
@@ -51,6 +52,19 @@ def test_draws__of_few_labels_have_five_of_each_class(labelled, train, trained):
     draws = Draws(options, classes, row, column, Grid(height=60, width=60))
     for trial in range(3):
         assert draws.draw("random", trial).sum() == trained
+
+
+@pytest.mark.parametrize(
+    ("train", "fix"), [("all", "Set learn.split"), (0.1, "Raise learn.train, or set learn.split")]
+)
+def test_draws__of_a_class_that_is_too_rare_say_what_helps(train, fix):
+    classes = np.zeros(4000, np.intp)
+    classes[:9] = np.arange(9)
+    options = parse_job({"scene": {"path": "gone"}, "learn": {"train": train, "split": "uniform"}})
+    places = np.arange(4000)
+    draws = Draws(options.learn, classes, places, 0 * places, Grid(height=4000, width=1))
+    with pytest.raises(InputError, match=rf"the rarest has 1 of 4000\. {fix}"):
+        draws.draw("uniform", 0)
 
 
 @pytest.mark.parametrize(

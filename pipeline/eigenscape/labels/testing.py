@@ -123,9 +123,11 @@ def read_disjoint(
     labels = numbered_like(scene.open_test_labels(test), scene.class_names)
     names = {**labels.legend.names, **scene.class_names}
     tested = _read_tested(labels, pixel, scene.grid)
+    # What a file marks is part of the labels: where too little is left of these, it is of those.
+    learned = None if marked is None else _left_to_learn(test, marked, tested, "learn.train")[0]
     given, shared = _left_to_learn(test, given, tested)
+    learned = given if learned is None else learned
     asked = f"learn.test = {test!r}"
-    learned = given if marked is None else _left_to_learn(test, marked, tested)[0]
     known = np.isin(tested, np.unique(learned))
     numbers, counts = np.unique(tested[(tested > 0) & ~known], return_counts=True)
     unknown = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
@@ -170,18 +172,26 @@ def _read_tested(labels: Labels, pixel: NDArray[np.int64], grid: Grid) -> NDArra
 
 
 def _left_to_learn(
-    test: str, given: NDArray[np.uint16], tested: NDArray[np.uint16]
+    test: str, given: NDArray[np.uint16], tested: NDArray[np.uint16], source: str = "scene.labels"
 ) -> tuple[NDArray[np.uint16], int]:
-    """Return the labels of no test sample, and how many samples have both."""
+    """Return the labels of no test sample, and how many samples have both.
+
+    `source` is the key that gives the labels.
+    """
     both = (given > 0) & (tested > 0)
-    given, shared = np.where(both, np.uint16(0), given), int(both.sum())
+    left, shared = np.where(both, np.uint16(0), given), int(both.sum())
+    if len(np.unique(left[left > 0])) > 1:
+        return left, shared
     if len(np.unique(given[given > 0])) < 2:
         raise InputError(
-            f"learn.test = {test!r}: {shared} pixels are labelled in scene.labels too and are "
-            f"not learned from, which leaves {int((given > 0).sum())} pixels of fewer than two classes. "
-            "Give files that do not overlap."
+            f"{source} marks {int((given > 0).sum())} labels of fewer than two classes, and a classifier "
+            "needs two or more. Mark labels of other classes too."
         )
-    return given, shared
+    raise InputError(
+        f"learn.test = {test!r}: {shared} of the labels of {source} are test labels too and are not learned "
+        f"from, which leaves {int((left > 0).sum())} labels of fewer than two classes. Give files that do "
+        "not overlap."
+    )
 
 
 def read_at(

@@ -250,10 +250,10 @@ class Draws:
         train = uniform_split(self._strata, size, rng)
         if train is None:
             rare = int(np.bincount(self.classes).min())
+            raised = "Set" if self.options.train == "all" else "Raise learn.train, or set"
             raise InputError(
                 f"{asked}: of {MOST_DRAWS} draws none had a pixel of every class; the rarest has "
-                f'{rare} of {labelled}. Raise learn.train, or set learn.split to "random" or '
-                '"balanced".'
+                f'{rare} of {labelled}. {raised} learn.split to "random" or "balanced".'
             )
         return train
 

@@ -230,7 +230,7 @@ def test_check_sizes__accepts_the_limits():
             {"neighbors": {"k": 5}, "spectrum": {"dimension": 100}},
             ["spectrum.dimension = 100", "100 valid pixels", "at most 99", "to 99"],
         ),
-        ({"learn": {"train": 10}}, ["learn.train = 10", "10 labelled pixels in 3", "3", "to 9"]),
+        ({"learn": {"train": 10}}, ["learn.train = 10", "10 labels of 3", "3", "to 9"]),
         ({"learn": {"train": 2}}, ["learn.train = 2", "from 3", "to 9"]),
     ],
 )
@@ -242,9 +242,17 @@ def test_check_sizes__names_value_limit_and_fix(tables, words):
         assert word in str(caught.value)
 
 
+def test_check_sizes__one_label_of_each_class_leaves_no_number_of_labels():
+    small = {"neighbors": {"k": 5}, "spectrum": {"dimension": 5}, "learn": {"train": 2}}
+    with pytest.raises(InputError, match=r'2 labels of 2 classes\. Give "all"\.'):
+        check_sizes(job(**small), 100, {"1": 1, "2": 1}, 120)
+
+
 def test_check_sizes__one_class():
     small = {"neighbors": {"k": 5}, "spectrum": {"dimension": 5}}
-    with pytest.raises(SceneError, match=r"one class only: number 7, on 12 pixels.*scene\.labels"):
+    with pytest.raises(
+        SceneError, match=r"one class only: number 7 \(12 labelled\).*scene\.labels"
+    ):
         check_sizes(job(**small), 100, {"7": 12}, 100)
 
 

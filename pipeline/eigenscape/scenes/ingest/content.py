@@ -208,12 +208,12 @@ def check_two_classes(labelled: Mapping[Any, int]) -> None:
     Raises
     ------
     SceneError
-        With the class, the number of its pixels, and what can be done.
+        With the class, the number of its labels, and what can be done.
     """
     if len(labelled) == 1:
         (number, count), *_ = labelled.items()
         raise SceneError(
-            f"the labels hold one class only: number {number}, on {count} pixels. A classifier "
+            f"the labels hold one class only: number {number} ({count} labelled). A classifier "
             "needs two or more. 0 means no label: if it is a class, number the classes from 1. Check "
             "scene.labels, scene.labels_variable and scene.labels_field. A "
             "tile of one class: `eigenscape apply RUN --scene TILE` takes the classes of another run, "
@@ -230,10 +230,11 @@ def check_train(train: Any, labelled: Mapping[Any, int]) -> None:
         With the numbers that they can.
     """
     if labelled and isinstance(train, int):
-        total = sum(labelled.values())
-        if not len(labelled) <= train < total:
+        least, total = len(labelled), sum(labelled.values())
+        if not least <= train < total:
+            # With one label of each class no number leaves any to test on.
+            numbers = f"a number from {least} (one for each class) to {total - 1}, or "
             raise InputError(
-                f"learn.train = {train}: the scene has {total} labelled pixels in {len(labelled)} "
-                f"classes. Give a number from {len(labelled)} (one for each class) to {total - 1}, "
-                'or "all".'
+                f"learn.train = {train}: the scene has {total} labels of {least} classes. "
+                f'Give {numbers if least < total else ""}"all".'
             )
