@@ -19,7 +19,15 @@ from eigenscape.store.manifest import is_run
 from eigenscape.store.run import Run
 from eigenscape.workflow import directories
 from eigenscape.workflow.choice.auto import forget_trials
-from eigenscape.workflow.directories import is_batch, is_study, run_directory, status
+from eigenscape.workflow.directories import (
+    ROOM_FILE,
+    WINDOW_FILE,
+    is_batch,
+    is_ours,
+    is_study,
+    run_directory,
+    status,
+)
 from eigenscape.workflow.runner import Runner
 from eigenscape.workflow.stages import STAGES, Stage
 
@@ -168,6 +176,17 @@ def test_choice__trials_beside_files_of_the_user(tmp_path):
     mine.write_text("mine")
     forget_trials(tmp_path / "first")
     assert mine.exists()
+
+
+@pytest.mark.parametrize("name", ["variants", WINDOW_FILE, ROOM_FILE])
+def test_choice__all_that_it_writes_is_ours_and_goes_with_it(tmp_path, name):
+    trials = tmp_path / "first-choice"
+    trials.mkdir()
+    for file in ("lock", name):
+        (trials / file).touch()
+    assert is_ours(trials)
+    forget_trials(tmp_path / "first")
+    assert not trials.exists()
 
 
 def test_status__says_why_a_run_stopped(written, write_job, write_tif, tmp_path, cli):

@@ -65,6 +65,7 @@ from eigenscape.workflow.choice.tried import SHARED, Interval, lead
 from eigenscape.workflow.choice.window import Window, set_aside, window_of
 from eigenscape.workflow.directories import (
     TUNING_FILE,
+    WINDOW_FILE,
     check_kept,
     check_ours,
     parent_directory,
@@ -161,11 +162,11 @@ def tune(
             )
         # From here on, what an earlier call has chosen is not the end.
         spent.note()
-        window = window_of(job, path / "window.npy", MOST_PIXELS, job.learn.seed, judged=True)
+        window = window_of(job, path / WINDOW_FILE, MOST_PIXELS, job.learn.seed, judged=True)
         ladder = CLUSTERS if clusters else LADDER
         if not clusters and is_scattered(window, scene):
             ladder = SCATTERED
-            (path / "window.npy").unlink(missing_ok=True)
+            (path / WINDOW_FILE).unlink(missing_ok=True)
             window = Window(job, "the whole scene, as labels are scattered over it")
         part, notes = window.job, [f"Tuned on {window.notes}."] if window.notes else []
         for note in notes:

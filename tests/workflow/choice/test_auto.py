@@ -2,6 +2,7 @@ import shutil
 import tomllib
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from eigenscape.workflow.choice.auto import known_choice, settled, trial_parent
 from eigenscape.workflow.choice.candidates import read_ladder
 from eigenscape.workflow.choice.trials import Scored
 from eigenscape.workflow.choice.window import window_of
+from eigenscape.workflow.directories import ROOM_FILE, WINDOW_FILE
 from eigenscape.workflow.stages import stage_keys
 from harness import Counted, Notes
 
@@ -285,7 +287,7 @@ def test_run__a_large_scene_is_compared_in_a_larger_part_that_holds_its_labels(
 
     def window(job, path, most, seed):
         found = make_room(job, path, most, seed)
-        if path.name == "room.npy" and not scattered:
+        if path.name == ROOM_FILE and not scattered:
             found = replace(found, labelled=10**6, lacking=0.0)
         return found
 
@@ -297,6 +299,33 @@ def test_run__a_large_scene_is_compared_in_a_larger_part_that_holds_its_labels(
     # Graphs of a large scene take too long, but for the best job on the part.
     assert (("whole", "alone") in tried) is scattered
     assert (len(tried) - tried.index(("part", "alone")) > 8) or scattered
+
+
+@pytest.mark.slow
+def test_run__killed_in_the_larger_part_goes_on_and_leaves_none_of_its_files(scored, monkeypatch):
+    monkeypatch.setattr(auto, "MOST_ROOM", 400)
+    make_room = auto.window_of
+
+    def killed(job, path, *given):
+        found = make_room(job, path, *given)
+        if path.name == ROOM_FILE:
+            raise KeyboardInterrupt
+        return found
+
+    accuracies = {**DOUBTS["alone"], ("whole", "graph"): [0.8], ("whole", "alone"): [0.9]}
+    with monkeypatch.context() as patch:
+        patch.setattr(auto, "window_of", killed)
+        with pytest.raises(KeyboardInterrupt):
+            scored(accuracies)
+    (trials,) = Path("runs").glob("*-choice")
+    assert {path.name for path in trials.iterdir()} == {
+        "lock", "variants", WINDOW_FILE, ROOM_FILE,
+    }  # fmt: skip
+    path = run(load_job("ground.toml")).path
+    assert trial_parent(path) == trials.resolve()
+    (said, *_) = read_manifest(path)["choice"]["said"]
+    assert "because a smaller part is not sufficient" in said
+    assert not trials.exists()
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ from eigenscape.workflow.choice.search import QUICK_PIXELS, Search, Unlimited
 from eigenscape.workflow.choice.survey import Survey, survey
 from eigenscape.workflow.choice.tried import Interval, Tried, lead
 from eigenscape.workflow.choice.window import Window, window_of
-from eigenscape.workflow.directories import check_ours, is_ours
+from eigenscape.workflow.directories import ROOM_FILE, WINDOW_FILE, check_ours, is_ours
 from eigenscape.workflow.stages import stage_keys
 
 MOST_PIXELS = 4096
@@ -288,7 +288,7 @@ def choose(
         return Choice({**small, **FEW_LABELS}, (note,))
     with explain_write_errors(parent):
         (parent / "variants").mkdir(parents=True, exist_ok=True)
-    window = window_of(job, parent / "window.npy", _compared(scene), job.learn.seed)
+    window = window_of(job, parent / WINDOW_FILE, _compared(scene), job.learn.seed)
     where = window.notes
     limits = job.limits
     connection = (
@@ -363,7 +363,7 @@ def _room(job: Job, scene: Survey, parent: Path) -> _Room | None:
     """Return the whole scene, or a larger part that holds its labels; None where that takes too long."""
     total = sum(scene.labelled.values())
     most = MOST_ROOM if total <= MOST_COMPARED else MOST_ROOM * MOST_COMPARED // total
-    larger = window_of(job, parent / "room.npy", most, job.learn.seed)
+    larger = window_of(job, parent / ROOM_FILE, most, job.learn.seed)
     reason = "because a smaller part is not sufficient"
     if not larger.notes:
         return _Room(job, f"the whole scene, {reason}", ROOM)
