@@ -11,7 +11,7 @@ from eigenscape.errors import OutputError, SceneError
 from eigenscape.job.jobfile import parse_job
 from eigenscape.scenes.open import open_scene
 from eigenscape.tuning.initial import find_bad_bands, job_text, write_new
-from eigenscape.workflow.choice.auto import make_choice, settle
+from eigenscape.workflow.choice.auto import make_choice
 from eigenscape.workflow.stages import stage_keys
 
 
@@ -126,7 +126,7 @@ def test_job_text__few_labels_are_left_to_the_choice_of_a_run(small, written_job
         )
         for number, one in enumerate(both)
     ]
-    ours, plain = map(settle, both, chosen)
+    (ours, *_), (plain, *_) = chosen
     for table in ("features", "neighbors", "graph", "spectrum", "learn"):
         assert getattr(ours, table) == getattr(plain, table)
     assert ours.learn.prior == "uniform"

@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from eigenscape import load_job, plan, tune
 from eigenscape.base.files.tables import read_table
-from eigenscape.errors import InputError
+from eigenscape.errors import InputError, SceneError
 from eigenscape.job.files.overrides import changed_name
 from eigenscape.labels.nested import BESIDE, Nested
 from eigenscape.scenes.types import Grid
@@ -202,6 +202,22 @@ def test_tune__the_budget_begins_anew_where_labels_have_changed(write_tunable):
     assert json.loads(clock.read_text())["key"] != noted["key"]
     (note,) = [note for note in reporter.notes if "begins anew" in note]
     assert note.startswith(f"{first.path / 'best.toml'}: was chosen for another job")
+
+
+def test_tune__labels_that_change_meanwhile(write_tunable, monkeypatch):
+    path = write_tunable()
+    judge = tuning._judge
+
+    def edited(*given):
+        np.save(path.with_name("labels.npy"), np.roll(np.load(path.with_name("labels.npy")), 7))
+        return judge(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tuning, "_judge", edited)
+        with pytest.raises(SceneError, match=r"labels\.npy changed while methods were chosen"):
+            tune(load_job(path), budget=0.001)
+    assert not (path.parent / "runs" / "ground-tuned" / "best.toml").exists()
+    assert tune(load_job(path), budget=0.001).outputs["job"].exists()
 
 
 def test_tune__a_job_changed_by_set_has_its_own_directory(write_tunable, cli):

@@ -16,7 +16,8 @@ The manifests of the variants record what is finished: a call after a kill conti
 If the job or its files have changed, the budget begins anew.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -72,7 +73,7 @@ from eigenscape.workflow.directories import (
 )
 from eigenscape.workflow.many.progress import StudyProgress
 from eigenscape.workflow.objects import as_job
-from eigenscape.workflow.stages import STAGES, stage_keys
+from eigenscape.workflow.stages import STAGES, check_inputs_unchanged, stage_keys
 
 MOST_PIXELS = 2**16
 """Largest number of pixels used for tuning; of a larger scene, a part is used, unless few labels are
@@ -145,7 +146,9 @@ def tune(
     check_ours(path, TUNING_FILE)
     best = output_files(path)["job"]
     check_kept(job, best)
-    scene, key = survey(job), stage_keys(job)["export"]
+    began, keys = time.time(), stage_keys(job)
+    check = partial(check_inputs_unchanged, job, keys, began)
+    scene = survey(job)
     job = job.model_copy(update={"preset": None})  # what is chosen is said
     job = candidate(job, fitted(job, scene)).job
     clusters = job.learn.unsupervised or not scene.labelled
@@ -154,7 +157,7 @@ def tune(
     with hold(path, reporter.note):
         with explain_write_errors(path):
             (path / "variants").mkdir(exist_ok=True)
-        spent = Budget(seconds, path / TUNING_FILE, key)
+        spent = Budget(seconds, path / TUNING_FILE, keys["export"])
         if not spent.continues and best.exists():
             reporter.note(
                 f"{best}: was chosen for another job, for other files or by another version, and will be "
@@ -186,7 +189,7 @@ def tune(
                 start = _choose_given(part, scene, split, scorer, ladder.start, reporter)
             given = candidate(part, start)
             try:
-                return _tune(search, ladder, spent, job, given, path, notes)
+                return _tune(search, ladder, spent, job, given, path, notes, check)
             except BaseException:
                 # Of what was stopped, too: its table says how far it came.
                 write_tried(output_files(path)["table"], tuple(search.tried.values()), None, given)
@@ -245,6 +248,7 @@ def _tune(
     given: Candidate,
     path: Path,
     notes: list[str],
+    check: Callable[[], None],
 ) -> Tuned:
     first = search.add(given, "as given")
     # Quick jobs without a graph come first: whatever time the others take, the best of these is a finalist.
@@ -286,6 +290,7 @@ def _tune(
         gain, budget.spent, given.title, outputs=outputs,
     )  # fmt: skip
     tuned = replace(tuned, notes=(*describe(tuned, search.split), *filter(None, [tie]), *notes))
+    check()
     write_job(outputs["job"], tuned.job, tuned.notes)
     write_tried(outputs["table"], tried, chosen, given)
     title, measured = (

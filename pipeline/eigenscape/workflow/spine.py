@@ -28,7 +28,6 @@ from eigenscape.workflow.choice.auto import (
     known_choice,
     make_choice,
     plan_choice,
-    settle,
     settled,
     trial_parent,
 )
@@ -119,14 +118,13 @@ def _run_chosen(
 ) -> Result:
     """Choose the methods that a job leaves open, and run it with them."""
     known = known_choice(keys, path) is not None
-    choice = make_choice(job, keys, path, on=on, reporter=reporter, executor=executor)
+    chosen, chosen_keys, notes = make_choice(
+        job, keys, path, on=on, reporter=reporter, executor=executor
+    )
     held = 0 if known else held_bytes()
-    chosen = settle(job, choice)
     # What was tried on the whole scene need not be computed again.
     siblings = siblings or Siblings(partial(_beside_and_tried, path))
-    result = _run(
-        chosen, stage_keys(chosen), path, on, reporter, executor, siblings, held, choice.notes
-    )
+    result = _run(chosen, chosen_keys, path, on, reporter, executor, siblings, held, notes)
     forget_trials(path)
     return result
 

@@ -231,21 +231,50 @@ def check_unchanged(job: Job, stage: Stage, keys: Mapping[str, str], began: floa
         A file has changed since the keys were made.
     """
     known = {**keys, "samples": _samples_key(job)} if stage.name == "ingest" else keys
-    if _stage_key(job, stage, known) == keys[stage.name]:
-        return
+    if _stage_key(job, stage, known) != keys[stage.name]:
+        raise SceneError(
+            f"{_changed_since(job, began)} changed while the stage {stage.name} read it. Nothing of the "
+            "stage is kept: give the same command again."
+        )
+
+
+def check_inputs_unchanged(job: Job, keys: Mapping[str, str], began: float) -> None:
+    """Check that a choice among methods was made on the files that the keys of its job describe.
+
+    Parameters
+    ----------
+    job
+        The job whose methods were chosen.
+    keys
+        See `stage_keys`; made before the choice.
+    began
+        Time of day at which the choice began, for the message.
+
+    Raises
+    ------
+    SceneError
+        A file has changed since the keys were made.
+    """
+    if stage_keys(job)["export"] != keys["export"]:
+        raise SceneError(
+            f"{_changed_since(job, began)} changed while methods were chosen. Nothing of the choice is kept: "
+            "give the same command again."
+        )
+
+
+def _changed_since(job: Job, began: float) -> str:
+    """Return the files of a job that have changed since a time of day, in words."""
     newer: list[str] = []
 
     def note(path: str) -> str:
         with suppress(OSError):
-            if Path(job.resolve(path)).stat().st_mtime >= began:
+            # The directory of the runs is no input.
+            if path != job.output.directory and Path(job.resolve(path)).stat().st_mtime >= began:
                 newer.append(path)
         return path
 
     job_with_files(job, note)
-    raise SceneError(
-        f"{', '.join(newer) or 'A file of the job'} changed while the stage {stage.name} read it. Nothing of "
-        "the stage is kept: give the same command again."
-    )
+    return ", ".join(newer) or "A file of the job"
 
 
 def _samples_key(job: Job) -> str:

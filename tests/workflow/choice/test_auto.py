@@ -500,6 +500,42 @@ def test_run__without_labels_the_defaults(two_lines):
     assert result.scores == {}
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_run__labels_that_change_while_methods_are_chosen(two_lines, monkeypatch, known):
+    path = two_lines()
+    if known:
+        run(load_job(path), run_dir="run")
+    before = read_manifest(Path("run")).get("choice")
+    asked = auto.known_choice if known else auto.choose
+
+    def edited(*given):
+        found = asked(*given)
+        np.save("labels.npy", np.roll(np.load("labels.npy"), 7, axis=0))
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(auto, asked.__name__, edited)
+        with pytest.raises(SceneError, match=r"^labels\.npy changed while methods were chosen"):
+            run(load_job(path), run_dir="run")
+    assert read_manifest(Path("run")).get("choice") == before
+    assert not Path("run-choice").exists()
+    again = run(load_job(path), run_dir="run")
+    assert read_manifest(again.path)["choice"]["job"] == stage_keys(load_job(path))["export"]
+
+
+def test_run__labels_that_change_after_the_choice_are_not_read(two_lines, monkeypatch):
+    class Editor(Notes):
+        def note(self, text):
+            if text.startswith("methods chosen"):
+                np.save("labels.npy", np.roll(np.load("labels.npy"), 7, axis=0))
+
+    path = two_lines()
+    keys = stage_keys(load_job(path))
+    stages = read_manifest(run(load_job(path), reporter=Editor()).path)["stages"]
+    # Those that a candidate has read.
+    assert stages["ingest"]["key"] == keys["ingest"] != stage_keys(load_job(path))["ingest"]
+
+
 # --- what is said before and after
 
 

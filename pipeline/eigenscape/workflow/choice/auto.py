@@ -6,6 +6,7 @@ and a run that goes on does not choose again. What is tried lies beside the run 
 """
 
 import shutil
+import time
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.base.memory import anonymous_bytes, collected_quickly, release
 from eigenscape.base.process.progress import Reporter, Silent
 from eigenscape.clusters import ClusterOptions, Executor, connect
-from eigenscape.errors import StoreError
+from eigenscape.errors import SceneError, StoreError
 from eigenscape.job.choices import show
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.nested import Part
@@ -43,7 +44,7 @@ from eigenscape.workflow.choice.survey import Survey, survey
 from eigenscape.workflow.choice.tried import Interval, Tried, lead
 from eigenscape.workflow.choice.window import Window, window_of
 from eigenscape.workflow.directories import ROOM_FILE, WINDOW_FILE, check_ours, is_ours
-from eigenscape.workflow.stages import stage_keys
+from eigenscape.workflow.stages import check_inputs_unchanged, stage_keys
 
 MOST_PIXELS = 4096
 """Pixels of the part of a scene by which methods are chosen; a small image is taken whole."""
@@ -155,8 +156,8 @@ def make_choice(
     on: ClusterOptions,
     reporter: Reporter,
     executor: Executor | None = None,
-) -> Choice:
-    """Choose the methods that a job leaves open, or return what an earlier call has chosen.
+) -> tuple[Job, dict[str, str], tuple[str, ...]]:
+    """Choose the methods that a job leaves open, or take those that an earlier call has chosen.
 
     Parameters
     ----------
@@ -167,13 +168,25 @@ def make_choice(
     on, reporter, executor
         As in `eigenscape.run`.
 
+    Returns
+    -------
+    job
+        The job with its methods.
+    keys
+        Its keys, of the files by which they were chosen.
+    notes
+        How they were chosen, in lines.
+
     Raises
     ------
     InputError
         The scene or its labels cannot be read.
+    SceneError
+        A file has changed since the keys were made: what was tried is deleted.
     """
+    began = time.time()
     if (choice := known_choice(keys, path)) is not None:
-        return choice
+        return *_settle_unchanged(job, keys, choice, began), choice.notes
     parent = trial_parent(path)
     check_ours(parent)
     with explain_write_errors(parent):
@@ -181,13 +194,32 @@ def make_choice(
     with hold(parent, reporter.note):
         if (choice := known_choice(keys, path)) is None:
             choice = choose(job, parent, on, reporter, executor)
+            try:
+                chosen, chosen_keys = _settle_unchanged(job, keys, choice, began)
+            except SceneError:
+                # The directory of the next call has another key in its name.
+                forget_trials(path)
+                raise
             directory = Run(path)
             with directory.lock(reporter.note):
                 directory.manifest[ENTRY] = choice.to_json(keys["export"])
                 directory.save_manifest()
+        else:
+            chosen, chosen_keys = _settle_unchanged(job, keys, choice, began)
     for line in choice.notes:
         reporter.note(line)
-    return choice
+    return chosen, chosen_keys, choice.notes
+
+
+def _settle_unchanged(
+    job: Job, keys: Mapping[str, str], choice: Choice, began: float
+) -> tuple[Job, dict[str, str]]:
+    """Return a job with its methods and its keys, of the files that the keys of the open job describe."""
+    chosen = settle(job, choice)
+    chosen_keys = stage_keys(chosen)
+    # Last: a file that changes later is noticed by the stage that reads it.
+    check_inputs_unchanged(job, keys, began)
+    return chosen, chosen_keys
 
 
 def held_bytes() -> int:
