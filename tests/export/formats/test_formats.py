@@ -13,6 +13,7 @@ import rasterio
 from rasterio.errors import NotGeoreferencedWarning
 from rasterio.features import rasterize
 
+from eigenscape.base.process.progress import Silent
 from eigenscape.export import canvas
 from eigenscape.export.formats import gpkg
 from eigenscape.export.vectors import polygons
@@ -269,6 +270,84 @@ def test_stac__box_of_a_pole_of_the_world_and_beside_the_antimeridian(make_world
     table = json.loads(make_world(grid).export("stac")["stac_item"].read_text(encoding="utf-8"))
     assert table["geometry"]["type"] == "Polygon"
     assert table["bbox"][::2] == [west, east]
+
+
+def outlined(made):
+    """Return item and outline of a class map, and the notes of the run."""
+    import shapely
+
+    notes = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Silent, "note", lambda _, text: notes.append(text))
+        # What follows the item is written as well.
+        outputs = made.export("geotiff", "gpkg", "stac")
+    table = json.loads(outputs["stac_item"].read_text(encoding="utf-8"))
+    return table, table["geometry"] and shapely.geometry.shape(table["geometry"]), notes
+
+
+MARS = (
+    'GEOGCS["Mars",DATUM["Mars",SPHEROID["Mars",3396190,169.89]],PRIMEM["Airy-0",0],'
+    'UNIT["degree",0.0174532925199433]]'
+)
+
+
+@pytest.mark.parametrize(
+    ("system", "transform"),
+    [
+        ("+proj=eqc +R=1737400 +units=m", (100, 0, 1000, 0, -100, 1000)),
+        (MARS, (0.01, 0, 10, 0, -0.01, 20)),
+        ('LOCAL_CS["site",UNIT["metre",1]]', (1, 0, 0, 0, -1, 0)),
+        # Far outside the zone, beside the disc, and a map of the world that is torn in its corners.
+        ("EPSG:32633", (30, 0, 1e9, 0, -30, 1e7)),
+        ("+proj=geos +h=35785831 +datum=WGS84", (100, 0, 6e6, 0, -100, 6e6)),
+        ("+proj=sinu +R=6371007.181", (1e6, 0, -2e7, 0, -6.6e5, 1e7)),
+    ],
+)
+def test_stac__without_a_place_in_degrees(make_world, system, transform):
+    pystac = pytest.importorskip("pystac")
+    system = rasterio.crs.CRS.from_user_input(system).to_wkt()
+    table, outline, notes = outlined(make_world(Grid(30, 40, system, transform)))
+    assert outline is None
+    assert "bbox" not in table
+    assert notes == ["stac: the outline has no place in longitude and latitude"]
+    assert table["properties"]["proj:shape"] == [30, 40]
+    assert pystac.Item.from_dict({**table, "stac_extensions": []}).validate()
+
+
+@pytest.mark.parametrize(
+    ("given", "pixel", "outside"),
+    [
+        # Around both poles, which GDAL turns inside out.
+        ("EPSG:6931", (25e3, 25e3), 0),
+        ("EPSG:6931", (4.5e5, 6e5), 0),
+        ("EPSG:6932", (25e3, 25e3), 0),
+        ("EPSG:3413", (25e3, 25e3), 0),
+        # A full disc, also across the antimeridian and around a pole, and maps of the world with corners.
+        ("+proj=geos +h=35785831 +datum=WGS84", (2.75e5, 3.7e5), 0.01),
+        ("+proj=geos +h=35785831 +lon_0=140.7 +datum=WGS84", (2.75e5, 3.7e5), 0.01),
+        ("+proj=ortho +lat_0=40 +lon_0=10 +datum=WGS84", (3.2e5, 4.3e5), 0.01),
+        ("+proj=moll +datum=WGS84", (9.1e5, 6.1e5), 0.01),
+    ],
+)  # fmt: skip
+def test_stac__outline_has_the_pixels_inside(make_world, rng, given, pixel, outside):
+    import shapely
+    from pyproj import Transformer
+
+    system, (wide, high) = rasterio.crs.CRS.from_user_input(given).to_wkt(), pixel
+    grid = Grid(30, 40, system, (wide, 0, -20 * wide, 0, -high, 15 * high))
+    table, outline, notes = outlined(make_world(grid))
+    assert notes == []
+    assert outline.is_valid
+    x, y = rng.uniform(-20 * wide, 20 * wide, 2000), rng.uniform(-15 * high, 15 * high, 2000)
+    to_degrees = Transformer.from_crs(system, "OGC:CRS84", always_xy=True).transform
+    at = np.stack(to_degrees(x, y))
+    at = at[:, np.isfinite(at).all(axis=0)]
+    assert shapely.contains_xy(outline, *at).mean() >= 1 - outside
+    west, south, east, north = table["bbox"]
+    assert south <= at[1].min() + 2
+    assert north >= at[1].max() - 2
+    if "geos" in given:
+        assert (east - west) % 360 == pytest.approx(162.5, abs=0.5)
 
 
 def test_stac__counts_the_pixels_of_the_map(make_world, rng):

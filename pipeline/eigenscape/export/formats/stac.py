@@ -7,17 +7,16 @@ map was made.
 
 import json
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from rasterio.crs import CRS
-from rasterio.warp import transform_geom
 
 from eigenscape.base.files.whole import written_whole
 from eigenscape.export.format import Format, Product
-from eigenscape.export.geotiff import quiet
 from eigenscape.export.scenenames import file_name
 from eigenscape.learn.method import Classifier
 from eigenscape.scenes.types import Grid, Legend
@@ -68,6 +67,8 @@ def _item(product: Product) -> dict[str, Any]:
 
     made = _made(product)
     outline = _outline(product.grid)
+    if outline is None and product.grid.crs_wkt is not None and product.grid.transform is not None:
+        product.context.reporter.note("stac: the outline has no place in longitude and latitude")
     classes = [] if product.legend is None else _classes(product.legend, _count_pixels(product))
     item: dict[str, Any] = {
         "type": "Feature",
@@ -137,42 +138,82 @@ def _of_eigenvectors(product: Product) -> bool:
 def _outline(grid: Grid) -> Any:
     """Return the outline of a grid in longitude and latitude; None where nobody knows."""
     import shapely
+    from pyproj import Transformer
+    from pyproj.exceptions import ProjError
 
     if grid.crs_wkt is None or grid.transform is None:
         return None
-    a, b, c, d, e, f = grid.transform
-    along = np.linspace(0, 1, _EDGE_POINTS, endpoint=False)
-    zero, one = np.zeros_like(along), np.ones_like(along)
-    column = grid.width * np.concatenate([zero, along, one, 1 - along])
-    row = grid.height * np.concatenate([along, one, 1 - along, zero])
-    ring = shapely.Polygon(np.stack([a * column + b * row + c, d * column + e * row + f], axis=1))
-    with quiet():
-        turned = transform_geom(
-            CRS.from_wkt(grid.crs_wkt), "OGC:CRS84", shapely.geometry.mapping(ring),
-            antimeridian_cutting=True, precision=_DIGITS,
-        )  # fmt: skip
-    # Exterior rings run counterclockwise (RFC 7946, section 3.1.6).
-    return shapely.orient_polygons(_cut(shapely.geometry.shape(turned)))
+    try:
+        degrees = Transformer.from_crs(grid.crs_wkt, "OGC:CRS84", always_xy=True)
+    except ProjError:  # another body than the Earth, or a system that is tied to none
+        return None
+    found = _edge(grid.transform, (grid.width, grid.height), degrees.transform)
+    if found is None:
+        return None
+    middle, ring = found
+    rings = [ring[:-1]]
+    if abs(ring[-1, 0] - ring[0, 0]) > 180:
+        # Around a pole it does not come back to where it began.
+        ends = ring[[-1, 0], 0]
+        rings = [np.vstack([ring, np.stack([ends, [pole] * 2], axis=1)]) for pole in (90, -90)]
+    for each in map(shapely.Polygon, rings):
+        if each.is_valid:
+            outline = _cut(each)
+            # That of the other pole has the scene outside, and so may one of a grid beyond its projection.
+            if outline.distance(shapely.Point(middle)) < 10.0**-_DIGITS:
+                # Exterior rings run counterclockwise (RFC 7946, section 3.1.6).
+                return shapely.orient_polygons(outline)
+    return None
+
+
+def _edge(
+    transform: tuple[float, ...], size: tuple[int, int], to_degrees: Callable[..., Any]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return longitude and latitude of the middle of a grid (width, height) and of its edge.
+
+    Where the edge lies off the Earth, as around a full disc, it is replaced by the farthest point towards it
+    that lies on the Earth. Longitudes of the edge go on beyond 180 degrees. None if the middle lies off the
+    Earth.
+    """
+    a, b, c, d, e, f = transform
+    width, height = size
+    along = np.linspace(-0.5, 0.5, _EDGE_POINTS, endpoint=False)
+    low, high = np.full_like(along, -0.5), np.full_like(along, 0.5)
+    across = width * np.concatenate([low, along, high, -along, low[:1]])
+    down = height * np.concatenate([along, high, -along, low, along[:1]])
+
+    def place(share: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what lies at a share of the way from the middle to the edge; not finite off the Earth."""
+        column, row = width / 2 + share * across, height / 2 + share * down
+        x, y = a * column + b * row + c, d * column + e * row + f
+        return np.stack(to_degrees(x, y), axis=1)
+
+    middle = place(np.zeros_like(across))[0]
+    if not np.isfinite(middle).all():
+        return None
+    share = np.ones_like(across)
+    if not np.isfinite(place(share)).all():
+        share = np.zeros_like(across)
+        for step in 0.5 ** np.arange(1, 24):
+            further = share + step
+            share = np.where(np.isfinite(place(further)).all(axis=1), further, share)
+    edge = place(share)
+    middle[0] = (middle[0] + 180) % 360 - 180
+    edge[:, 0] = np.unwrap(edge[:, 0], period=360)
+    return middle, edge
 
 
 def _cut(outline: Any) -> Any:
-    """Return an outline cut at the antimeridian, where GDAL did not cut it: on Mercator and polar maps."""
+    """Return an outline, whose longitudes go on beyond 180 degrees, cut at the antimeridian."""
     import shapely
 
-    if outline.geom_type != "Polygon":
-        return outline
-    longitude, latitude = outline.exterior.coords.xy
-    along = np.unwrap(longitude, period=360)
-    # Around a pole it does not come back to where it began.
-    if abs(along[-1] - along[0]) > 180 or (along.min() >= -180 and along.max() <= 180):
-        return outline
-    whole = shapely.Polygon(np.stack([along, latitude], axis=1))
     parts = []
     for turn in (-360, 0, 360):
-        part = whole.intersection(shapely.box(turn - 180, -90, turn + 180, 90))
+        part = outline.intersection(shapely.box(turn - 180, -90, turn + 180, 90))
+        back = [turn, 0]
+        part = shapely.transform(part, lambda at, by=back: np.round(at - by, _DIGITS))
         if part.area:
-            back = [turn, 0]
-            parts.append(shapely.transform(part, lambda at, by=back: np.round(at - by, _DIGITS)))
+            parts.append(part)
     return shapely.union_all(parts)
 
 
