@@ -60,6 +60,11 @@ def test_plane_area__corners_off_the_map_are_left_out():
     assert plane_area(beside) is None
 
 
+def test_plane_area__of_a_disc_of_which_edges_are_off_the_map():
+    disc = CRS.from_user_input("+proj=geos +h=35785831 +datum=WGS84").to_wkt()
+    assert plane_area(Grid(100, 100, disc, (112e3, 0, -56e5, 0, -112e3, 56e5))) is None
+
+
 @pytest.mark.parametrize(("north", "expected"), [(0.0, 900), (2e6, None)])
 def test_plane_area__on_mars(north, expected):
     mars = CRS.from_user_input("IAU_2015:49910").to_wkt()

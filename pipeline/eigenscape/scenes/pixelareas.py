@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+from numpy.typing import NDArray
 from rasterio._err import CPLE_BaseError
 from rasterio.crs import CRS
 from rasterio.warp import transform
@@ -11,6 +12,9 @@ from eigenscape.scenes.types import Grid
 
 _EQUAL_AREA = 0.01
 """Difference from the ellipsoid that a map plane may have: that of UTM is 0.2 % at most in its zone."""
+
+_PARTS = 4
+"""Parts of the height and the width at whose ends areas are compared."""
 
 _ELLIPSOID = re.compile(r'(?:SPHEROID|ELLIPSOID)\["[^"]*",([^,\]]+),([^,\]]+)')
 """Semi-major axis and inverse flattening in WKT; of a sphere the latter is 0."""
@@ -23,8 +27,8 @@ def plane_area(grid: Grid) -> float | None:
     -------
     float or None
         None without a coordinate system, in a geographic one, without a unit of length, and where the
-        projection changes areas by more than 1 % in a corner, in the middle of an edge, or in the middle
-        of the scene. A local system, which knows no ellipsoid, is taken at its word.
+        projection changes areas by more than 1 % at a quarter, half or three quarters of the scene, on its
+        edges or in its corners. A local system, which knows no ellipsoid, is taken at its word.
     """
     if grid.crs_wkt is None or grid.transform is None:
         return None
@@ -41,10 +45,10 @@ def plane_area(grid: Grid) -> float | None:
     flattening = 1 / inverse if inverse else 0.0
     ground = [
         _ground_area(grid, crs, (axis, flattening), (row, column))
-        for row in {0, grid.height // 2, grid.height - 1}
-        for column in {0, grid.width // 2, grid.width - 1}
+        for row in {part * (grid.height - 1) // _PARTS for part in range(_PARTS + 1)}
+        for column in {part * (grid.width - 1) // _PARTS for part in range(_PARTS + 1)}
     ]
-    # A scene of a whole hemisphere has corners beside it.
+    # A scene of a whole hemisphere has corners beside it, and edges.
     known = [area for area in ground if area is not None]
     kept = all(abs(plane - area) <= _EQUAL_AREA * area for area in known)
     return plane if known and kept else None
@@ -53,23 +57,43 @@ def plane_area(grid: Grid) -> float | None:
 def _ground_area(
     grid: Grid, crs: CRS, ellipsoid: tuple[float, float], pixel: tuple[int, int]
 ) -> float | None:
-    """Return the area of a pixel (row, column) on the ellipsoid (axis, flattening); None off the map.
-
-    It is half the cross product of its diagonals in space, so that neither poles nor the antimeridian matter.
-    """
+    """Return the area of a pixel (row, column) on the ellipsoid (axis, flattening); None off the map."""
     assert grid.transform is not None
     (a, b, c, d, e, f), (axis, flattening) = grid.transform, ellipsoid
-    corners = [(pixel[1] + i, pixel[0] + j) for i, j in ((0, 0), (1, 0), (1, 1), (0, 1))]
+    corners = [(pixel[1] + i, pixel[0] + j) for i, j in ((0, 0), (1, 0), (0, 1), (1, 1))]
     x, y = zip(*((a * i + b * j + c, d * i + e * j + f) for i, j in corners), strict=True)
     # On the ellipsoid of the map itself, which is not always that of the Earth.
     degrees = CRS.from_dict(proj="longlat", a=axis, b=axis * (1 - flattening))
     try:
-        longitude, latitude = np.radians(transform(crs, degrees, x, y))
+        longitude, latitude = np.reshape(transform(crs, degrees, x, y), (2, 2, 2))
     except CPLE_BaseError:
         return None
     # Not every projection fails there.
     if not np.isfinite([longitude, latitude]).all():
         return None
+    return float(quadrangle_areas(longitude, latitude, axis, flattening)[0, 0])
+
+
+def quadrangle_areas(
+    longitude: NDArray[np.floating], latitude: NDArray[np.floating], axis: float, flattening: float
+) -> NDArray[np.float64]:
+    """Return the areas of pixels on an ellipsoid.
+
+    They are half the cross products of the diagonals in space, so that neither poles nor the antimeridian
+    matter. Those of pixels of a degree are off by less than 1 part in 10,000.
+
+    Parameters
+    ----------
+    longitude, latitude
+        Degrees of the corners, shape (rows + 1, columns + 1).
+    axis, flattening
+        Semi-major axis, whose unit is that of lengths, and flattening of the ellipsoid.
+
+    Returns
+    -------
+    array, shape (rows, columns)
+    """
+    longitude, latitude = np.radians(longitude), np.radians(latitude)
     squeezed = (1 - flattening) ** 2
     normal = axis / np.sqrt(np.cos(latitude) ** 2 + squeezed * np.sin(latitude) ** 2)
     place = normal * np.stack([
@@ -77,5 +101,6 @@ def _ground_area(
         np.cos(latitude) * np.sin(longitude),
         squeezed * np.sin(latitude),
     ])  # fmt: skip
-    diagonals = place[:, 2:] - place[:, :2]
-    return float(np.linalg.norm(np.cross(*diagonals.T)) / 2)
+    falling = place[:, 1:, 1:] - place[:, :-1, :-1]
+    rising = place[:, 1:, :-1] - place[:, :-1, 1:]
+    return np.asarray(np.linalg.norm(np.cross(falling, rising, axis=0), axis=0) / 2)

@@ -22,6 +22,7 @@ from eigenscape.scenes.types import Grid
 
 if TYPE_CHECKING:
     from eigenscape.export.vectors.polygons import Area
+    from eigenscape.export.vectors.sizes import Sizes
 
 _LAYER = "classes"
 _DATE = "2000-01-01"
@@ -44,13 +45,16 @@ class GeoPackage(Format):
 
     def write(self, product: Product) -> dict[str, str]:
         """Write polygons as they are found; the areas of the classes are summed on the way."""
+        from eigenscape.export.vectors.sizes import pixel_sizes
+
         path, table = product.path("class_polygons.gpkg"), product.path("class_areas.csv")
+        sizes = pixel_sizes(product.grid)
         sums: dict[int, _Sums] = {}
         with written_whole(path) as temporary, _dated():
-            for batch in _batches(product, sums):
+            for batch in _batches(product, sizes, sums):
                 _append(temporary, batch)
             _append_style(temporary, product)
-        _write_table(table, product, sums)
+        _write_table(table, product, sums, metres=sizes is not None)
         return {"class_polygons": path.name, "class_areas": table.name}
 
     def footprint(self, amounts: Amounts) -> Footprint:
@@ -99,17 +103,15 @@ def _strips(product: Product) -> Iterator[tuple[int, NDArray[Any], NDArray[np.fl
         yield start, numbers[0], share[0]
 
 
-def _batches(product: Product, sums: dict[int, _Sums]) -> Iterator[Any]:
+def _batches(product: Product, sizes: "Sizes | None", sums: dict[int, _Sums]) -> Iterator[Any]:
     """Yield polygons with their attributes, and sum them."""
     import geopandas
 
     from eigenscape.export.vectors.polygons import trace_areas
-    from eigenscape.export.vectors.sizes import pixel_sizes
 
     grid, legend = product.grid, product.legend
     assert legend is not None
-    sizes = pixel_sizes(grid)
-    areas = trace_areas(_strips(product), np.ones(grid.height) if sizes is None else sizes)
+    areas = trace_areas(_strips(product), sizes or (lambda start, stop: np.ones((stop - start, 1))))
     sure = product.has("labels/confidence")
     empty = True
     while (batch := list(itertools.islice(areas, _BATCH))) or empty:
@@ -176,11 +178,9 @@ def _append_style(path: Path, product: Product) -> None:
     pyogrio.write_dataframe(table, path, layer="layer_styles", driver="GPKG", append=True)
 
 
-def _write_table(path: Path, product: Product, sums: Mapping[int, _Sums]) -> None:
+def _write_table(path: Path, product: Product, sums: Mapping[int, _Sums], *, metres: bool) -> None:
     assert product.legend is not None
-    from eigenscape.export.vectors.sizes import pixel_sizes
-
-    metres, sure = pixel_sizes(product.grid) is not None, product.has("labels/confidence")
+    sure = product.has("labels/confidence")
     total = sum(each.pixels for each in sums.values())
     with csv_rows(path) as table:
         table.writerow(

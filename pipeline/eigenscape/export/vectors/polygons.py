@@ -22,6 +22,8 @@ from rasterio.features import shapes
 from rasterio.transform import Affine
 from scipy.ndimage import label as label_components
 
+from eigenscape.export.vectors.sizes import Sizes
+
 MOST_CORNERS = 1_000_000
 """Corners that open areas have at most: a few hundred bytes each while they are united."""
 
@@ -69,7 +71,7 @@ class Area:
 
 
 def trace_areas(
-    strips: Iterable[tuple[int, NDArray[Any], NDArray[np.floating]]], sizes: NDArray[np.floating]
+    strips: Iterable[tuple[int, NDArray[Any], NDArray[np.floating]]], sizes: Sizes
 ) -> Iterator[Area]:
     """Yield the areas of a class map.
 
@@ -79,7 +81,7 @@ def trace_areas(
         First row, class numbers (0 is none) and confidence of each strip, both of shape (rows, width), from
         the top to the bottom.
     sizes
-        Size of a pixel in each row of the map.
+        Sizes of the pixels of some rows.
 
     Yields
     ------
@@ -92,7 +94,7 @@ def trace_areas(
     last_class = np.zeros(0, np.int64)
     count = 0
     for start, classes, share in strips:
-        areas, labels = _components(start, classes, share, sizes[start : start + len(classes)])
+        areas, labels = _components(start, classes, share, sizes(start, start + len(classes)))
         labels[labels >= 0] += count
         found = {count + place: area for place, area in enumerate(areas)}
         count += len(areas)
@@ -154,7 +156,7 @@ def _components(
     flat = labels.ravel()
     pixels = np.bincount(flat, minlength=count + 1)
     shares = np.bincount(flat, np.nan_to_num(share).ravel(), count + 1)
-    size = np.bincount(flat, np.repeat(sizes, width), count + 1)
+    size = np.bincount(flat, np.broadcast_to(sizes, classes.shape).ravel(), count + 1)
     number = np.zeros(count + 1, np.int64)
     number[flat] = classes.ravel()
     polygons: list[Any] = [None] * (count + 1)
