@@ -270,6 +270,21 @@ def test_vectors__of_another_system_than_theirs(write, labels, save, cube, tmp_p
         labels(path, labels="lost.gpkg")
 
 
+@pytest.mark.parametrize(
+    ("crs", "heights"),
+    [("EPSG:4326", [np.nan, 1, 2]), ("EPSG:4979", [300, 1, 2]), ("EPSG:4978", [300, 1, 2])],
+)
+def test_points__with_heights_keep_their_place(write, labels, cube, tmp_path, crs, heights):
+    flat = geopandas.GeoSeries(centres((1, 1), (2, 2), (3, 3)), crs=UTM).to_crs("EPSG:4326")
+    points = geopandas.points_from_xy(flat.x, flat.y, heights, crs="EPSG:4979")
+    points = points.to_crs(crs) if crs == "EPSG:4978" else points  # geocentric
+    frame = geopandas.GeoDataFrame({"class": [1, 2, 3]}, geometry=np.asarray(points), crs=crs)
+    frame.to_file(tmp_path / "heights.gpkg")
+    opened = labels(write("scene.tif", cube), labels="heights.gpkg")
+    assert opened.notes == ()
+    assert opened.read(0, 20)[[1, 2, 3], [1, 2, 3]].tolist() == [1, 2, 3]
+
+
 def test_polygons__without_a_pixel_centre_are_told(write, labels, save, cube):
     shapes = squares((0.6, 0.6, 0.3), (3.1, 3.6, 0.8), (4, 4, 3), (8, 1, 2))
     # The box around it holds a centre, and it does not.

@@ -152,8 +152,11 @@ def open_vector_labels(
             raise SceneError(f"{path}: has no feature with a geometry. Give points or polygons.")
         if geometry.crs is not None:
             _check_degrees(geometry, path)
+            if not geometry.crs.is_geocentric:
+                # A point whose height is NaN would have no place on the map.
+                geometry = geometry.force_2d()
             geometry = geometry.to_crs(scene.crs_wkt)
-    columns = attributes(frame.drop(columns=geometry.name))
+    columns = attributes(frame.drop(columns=frame.geometry.name))
     if marks and choose_mark(columns, field, path) is None:
         columns, field = {"mark": np.ones(len(frame))}, None
         notes = (*notes, "every feature marks pixels: no attribute holds the class")
