@@ -1,9 +1,10 @@
 """Grids compared: same size, same place, extents."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from rasterio._err import CPLE_BaseError
 from rasterio.crs import CRS
 from rasterio.errors import RasterioError
@@ -81,6 +82,8 @@ def extent_in(box: Extent, crs_wkt: str, target_wkt: str) -> Extent | None:
         )
     except (RasterioError, CPLE_BaseError):
         return None
+    if right < left:  # across the date line
+        right += full_turn(target_wkt) or 0
     image = float(left), float(bottom), float(right), float(top)
     return image if np.isfinite(image).all() else None
 
@@ -92,6 +95,57 @@ def same_extent(one: Grid, other: Grid) -> bool:
     """
     allowed = _LARGEST_SHIFT * cell_size(one)
     return bool(np.allclose(extent(one), extent(other), rtol=0, atol=allowed))
+
+
+def full_turn(crs_wkt: str | None) -> float | None:
+    """Return after what longitudes repeat, in units of the system (360 degrees); None if x is none."""
+    crs = None if crs_wkt is None else CRS.from_wkt(crs_wkt)
+    if crs is None or not crs.is_geographic:
+        return None
+    return round(2 * math.pi / float(crs.units_factor[1]), 6)
+
+
+def turns_onto(
+    scene: Grid, left: ArrayLike, right: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Return by how many whole turns of longitude spans must be moved to meet a scene.
+
+    Longitudes count from -180 or from 0, and go beyond 180 where a scene lies across the date line.
+
+    Parameters
+    ----------
+    scene
+        A grid with a transform.
+    left, right : array-like, shape (spans,) or ()
+        Least and greatest x of each span, in the coordinate system of the scene; of points both are the same.
+
+    Returns
+    -------
+    first, last : array, shape (spans,) or ()
+        A span meets the scene if it is moved by any whole number of turns from the first to the last. Both
+        are 0 where it meets it with none, and where x is no longitude.
+    turn
+        Length of a turn; 0 where x is no longitude.
+    """
+    left, right = np.asarray(left, float), np.asarray(right, float)
+    turn = full_turn(scene.crs_wkt)
+    if turn is None:
+        return np.zeros(left.shape), np.zeros(left.shape), 0.0
+    west, _, east, _ = extent(scene)
+    first, last = np.ceil((west - right) / turn), np.ceil((east - left) / turn) - 1
+    meets = np.isfinite(left) & np.isfinite(right) & (first <= last)
+    return np.where(meets, first, 0), np.where(meets, last, 0), turn
+
+
+def turned(scene: Grid, box: Extent) -> tuple[Grid, ...]:
+    """Return a scene's grid moved by the whole turns with which it meets an extent; see `turns_onto`."""
+    assert scene.transform is not None
+    first, last, turn = turns_onto(scene, box[0], box[2])
+    a, b, c, d, e, f = scene.transform
+    return tuple(
+        replace(scene, transform=(a, b, c - turns * turn, d, e, f))
+        for turns in range(int(first), int(last) + 1)
+    )
 
 
 def overlap(one: Extent, other: Extent) -> bool:

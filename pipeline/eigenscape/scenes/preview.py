@@ -113,7 +113,7 @@ def _place(labels: Labels) -> str:
         source = plane.source
         shape = " x ".join(f"{size:,}" for size in source.shape)
         return f"{f'array {source.variable} of ' if source.variable else ''}{name}, {shape} {source.dtype}"
-    if isinstance(plane, RasterPlane) and plane.warp_to is not None:
+    if isinstance(plane, RasterPlane) and plane.warp_to:
         return f"{name}, brought onto the scene's grid by nearest neighbour"
     return name
 

@@ -92,6 +92,19 @@ def test_carried__polygons(labels_of, tmp_path):
     assert not classes[(east > 500_050) & (east < 500_090)].any()
 
 
+def test_carried__points_across_the_date_line(labels_of, tmp_path):
+    row, column = np.mgrid[:60, :40].astype(float)
+    lon, lat = (179.5 + 0.02 * column + 180) % 360 - 180, 1 - 0.02 * row
+    write_envi(tmp_path / "s_igm", np.dstack([lon, lat]), crs="EPSG:4326")
+    places = np.column_stack([lon[::3, ::3].ravel(), lat[::3, ::3].ravel(), np.arange(280) % 5 + 1])
+    np.savetxt(
+        tmp_path / "p.csv", places, delimiter=",", header="lon,lat,class", comments="", fmt="%.6f"
+    )
+    classes = labels_of("p.csv")[0].read(0, 60)
+    np.testing.assert_array_equal(classes[::3, ::3].ravel(), places[:, 2])
+    assert (classes > 0).sum() == 280
+
+
 def test_carried__labels_in_the_sensors_own_pixels_stay(labels_of, tmp_path, rng):
     classes = rng.integers(0, 5, (60, 40)).astype(np.uint16)
     np.save(tmp_path / "own.npy", classes)

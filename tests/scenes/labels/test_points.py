@@ -80,6 +80,18 @@ def test_points_of_a_table_label_the_pixel_around_them(
     assert any(f"{(~inside).sum()} of 80 points lie outside" in note for note in notes_of(opened))
 
 
+@pytest.mark.parametrize("west", [-182, 178, 182])
+@pytest.mark.parametrize("least", [-180, 0])
+def test_points__of_longitudes_that_count_from_elsewhere(
+    write, labels, save, cube, points, west, least
+):
+    affine = Affine(0.5, 0, west, 0, -0.5, 6)
+    path = write("scene.tif", cube, crs="EPSG:4326", transform=affine)
+    x, y = xy(affine, points)
+    file = save(lon=(x - least) % 360 + least, lat=y, label=points[1])
+    np.testing.assert_array_equal(labels(path, labels=file).read(0, 20), expected(points))
+
+
 def test_points__names_of_classes_parquet_and_a_named_column(write, labels, save, cube):
     path = write("scene.tif", cube)
     columns = {"row": [0.0, 1, np.nan, 2], "col": [0, 1, 2, 3], "a": ["wood", "lake", "lake", ""]}

@@ -50,7 +50,7 @@ def test_same_grid_is_read_as_it_is(write, labels, cube):
     stored = np.full((20, 13), 3, "float32")
     stored[0, 0], stored[1, 1], stored[2, 2] = np.nan, 0, -99999
     opened = labels(path, labels=write("labels.tif", stored, nodata=-99999))
-    assert opened.plane.warp_to is None
+    assert not opened.plane.warp_to
     expected = np.full((20, 13), 3)
     expected[[0, 1, 2], [0, 1, 2]] = 0
     found = pickle.loads(pickle.dumps(opened)).read(0, 20)
@@ -80,6 +80,33 @@ def test_another_grid_against_brute_force(
     for start in range(0, 20, 7):
         stop = min(20, start + 7)
         np.testing.assert_array_equal(opened.read(start, stop), expected[start:stop])
+
+
+@pytest.mark.parametrize("west", [-182, 178, 182])
+@pytest.mark.parametrize(("first", "nodata"), [(-180, None), (-180, 9), (0, 0)])
+def test_another_grid__of_longitudes_that_count_from_elsewhere(
+    write, labels, cube, west, first, nodata
+):
+    """The world, and scenes of 13 x 20 pixels of half a degree near the date line."""
+    path = write("scene.tif", cube, crs="EPSG:4326", transform=Affine(0.5, 0, west, 0, -0.5, 6))
+    world = np.random.default_rng(0).integers(1, 6, (30, 720)).astype("uint8")
+    where = Affine(0.5, 0, first, 0, -0.5, 8)
+    file = write("world.tif", world, crs="EPSG:4326", transform=where, nodata=nodata)
+    columns = (2 * (west - first) + np.arange(13)) % 720
+    opened = labels(path, labels=file)
+    np.testing.assert_array_equal(opened.read(0, 20), world[4:24, columns])
+    np.testing.assert_array_equal(opened.read(7, 9), world[11:13, columns])
+
+
+def test_another_grid__in_a_projection_across_the_date_line(
+    write, labels, scene, cube, random_labels
+):
+    path = write("s.tif", cube, crs="EPSG:4326", transform=Affine(0.1, 0, 179.4, 0, -0.1, 1))
+    affine = Affine(3000, 0, 730000, 0, -3000, 120000)
+    other = write("labels.tif", random_labels, crs="EPSG:32660", transform=affine)
+    expected = look_up(scene(path).grid, random_labels, "EPSG:32660", affine)
+    assert (expected > 0)[:, [1, -2]].any(axis=0).all(), "on both sides"
+    np.testing.assert_array_equal(labels(path, labels=other).read(0, 20), expected)
 
 
 def test_nodata_of_another_grid_means_none(write, labels, cube, random_labels):

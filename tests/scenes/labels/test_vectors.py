@@ -285,6 +285,32 @@ def test_points__with_heights_keep_their_place(write, labels, cube, tmp_path, cr
     assert opened.read(0, 20)[[1, 2, 3], [1, 2, 3]].tolist() == [1, 2, 3]
 
 
+@pytest.mark.parametrize("west", [-182, 178, 182])
+def test_vectors__of_longitudes_that_count_from_elsewhere(write, labels, cube, tmp_path, west):
+    """Scenes of 13 x 20 pixels of half a degree near the date line, and a file from -180 to 180."""
+    path = write("scene.tif", cube, crs="EPSG:4326", transform=Affine(0.5, 0, west, 0, -0.5, 6))
+    rows, columns = np.mgrid[:20, :13]
+    numbers = np.random.default_rng(0).integers(1, 4, (20, 13))
+    x = (west + 0.5 * columns.ravel() + 0.25 + 180) % 360 - 180
+    points = geopandas.points_from_xy(x, 5.75 - 0.5 * rows.ravel())
+    shapes = {
+        "points.geojson": (numbers.ravel(), points, numbers),
+        "world.gpkg": ([2], [shapely.box(-180, -90, 180, 90)], np.full((20, 13), 2)),
+        "halves.gpkg": (
+            [1, 2],
+            [shapely.box(160, -90, 180, 90), shapely.box(-180, -90, -160, 90)],
+            np.where((west + 0.5 * columns) % 360 < 180, 1, 2),
+        ),
+    }
+    for name, (classes, geometry, expected) in shapes.items():
+        frame = geopandas.GeoDataFrame({"class": classes}, geometry=geometry, crs="EPSG:4326")
+        frame.to_file(tmp_path / name)
+        opened = labels(path, labels=name)
+        np.testing.assert_array_equal(opened.read(0, 20), expected)
+        np.testing.assert_array_equal(opened.read(7, 9), expected[7:9])
+        assert not any("outside" in note for note in opened.notes) or west == 182
+
+
 def test_polygons__without_a_pixel_centre_are_told(write, labels, save, cube):
     shapes = squares((0.6, 0.6, 0.3), (3.1, 3.6, 0.8), (4, 4, 3), (8, 1, 2))
     # The box around it holds a centre, and it does not.

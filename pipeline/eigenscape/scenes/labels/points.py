@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.tables.tabularfiles import TabularFile, open_tabular
+from eigenscape.scenes.grids import turns_onto
 from eigenscape.scenes.labels.tables import label_column
 from eigenscape.scenes.labels.vectorclasses import LIKELY
 from eigenscape.scenes.types import Grid, Legend
@@ -222,6 +223,8 @@ def _to_pixels(
     source = crs or (_WGS84 if kind == "geographic" else None)
     if source is not None:
         x, y = _reprojected(x, y, source, scene, path)
+    turns, _, turn = turns_onto(scene, x, x)
+    x = x + turns * turn
     inverse = ~Affine(*scene.transform)
     rows = inverse.d * x + inverse.e * y + inverse.f
     columns = inverse.a * x + inverse.b * y + inverse.c

@@ -35,6 +35,7 @@ from eigenscape.scenes.grids import (
     extent_in,
     same_extent,
     same_size,
+    turned,
 )
 from eigenscape.scenes.labels.carried import CarriedLabels
 from eigenscape.scenes.labels.classnumbers import class_numbers
@@ -438,8 +439,8 @@ def _open_on(path: str, options: SceneOptions, grid: Grid, *, marks: bool) -> La
         return PlaneLabels(RasterPlane(path, files, reverse=reverse), legend, notes)
     if _share_a_system(label_grid, grid):
         grid = replace(grid, crs_wkt=label_grid.crs_wkt)
-    _check_can_warp(path, label_grid, grid)
-    return PlaneLabels(RasterPlane(path, files, warp_to=grid), legend, notes)
+    onto = _grids_to_warp_to(path, label_grid, grid)
+    return PlaneLabels(RasterPlane(path, files, warp_to=onto), legend, notes)
 
 
 def _of_array(path: str, variable: str | None, grid: Grid) -> PlaneLabels:
@@ -458,15 +459,18 @@ def _share_a_system(labels: Grid, scene: Grid) -> bool:
     return one_without and same_size(labels, scene) and same_extent(labels, scene)
 
 
-def _check_can_warp(path: str, labels: Grid, scene: Grid) -> None:
+def _grids_to_warp_to(path: str, labels: Grid, scene: Grid) -> tuple[Grid, ...]:
+    """Return what labels must be brought onto to cover a scene; see `RasterPlane.warp_to`."""
     located = labels.transform is not None and scene.transform is not None
     if located and labels.crs_wkt is None and scene.crs_wkt is None:
         # Without a system both are taken to lie in one plane.
         check_overlap(path, extent(labels), extent(scene))
-        return
+        return (scene,)
     if not located or labels.crs_wkt is None or scene.crs_wkt is None:
         if located and same_size(labels, scene):
             raise lies_elsewhere(path, labels, scene, key="labels (one of the two has no CRS)")
         raise wrong_size(path, (labels.height, labels.width), scene, key="labels (without a CRS)")
     image = extent_in(extent(labels), labels.crs_wkt, scene.crs_wkt)
-    check_overlap(path, image, extent(scene))
+    grids = (scene,) if image is None else turned(scene, image)
+    check_overlap(path, image, extent(grids[0]))
+    return grids

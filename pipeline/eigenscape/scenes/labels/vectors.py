@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import MissingExtraError, SceneError
 from eigenscape.scenes.files.outside import VECTOR_DRIVERS, VECTOR_SETTINGS, check_vectors
-from eigenscape.scenes.grids import check_overlap, extent
+from eigenscape.scenes.grids import check_overlap, extent, turns_onto
 from eigenscape.scenes.labels.classnumbers import is_zero, told_zero_of
 from eigenscape.scenes.labels.vectorclasses import (
     choose_attribute,
@@ -201,6 +201,7 @@ def open_vector_labels(
     usable = _has_place(parts)
     parts, numbers = parts[usable], numbers[usable]
     _check_kinds(set(parts.geom_type), path)
+    parts = _at_its_longitudes(parts, scene)
     check_overlap(path, tuple(parts.total_bounds), extent(scene))
     return _to_pixels(parts, numbers, legend, _parts_of(path), notes, scene)
 
@@ -224,6 +225,34 @@ def _check_degrees(geometry: Any, path: str) -> None:
 def _told_reach(geometry: Any) -> str:
     least_x, least_y, most_x, most_y = geometry.total_bounds
     return f"coordinates reach from {least_x:.9g} to {most_x:.9g} and from {least_y:.9g} to {most_y:.9g}"
+
+
+def _at_its_longitudes(parts: Any, scene: Grid) -> Any:
+    """Return points and polygons moved by the whole turns of longitude with which they meet a scene.
+
+    A polygon that meets it with several is drawn with each: one of the whole world does, if the scene lies
+    across the date line.
+    """
+    import geopandas
+    import shapely
+
+    bounds = parts.bounds
+    first, last, turn = turns_onto(scene, bounds["minx"], bounds["maxx"])
+    shapes = np.array(parts.geometry.array)
+    several = np.flatnonzero((last > first) & (parts.geom_type == "Polygon")).tolist()
+    for index in several:
+        turns = np.arange(first[index], last[index] + 1)
+        shapes[index] = shapely.multipolygons([_moved(shapes[index], n * turn) for n in turns])
+    first[several] = 0
+    for turns in np.unique(first[first != 0]):
+        shapes[first == turns] = _moved(shapes[first == turns], turns * turn)
+    return geopandas.GeoSeries(shapes, index=parts.index, crs=parts.crs)
+
+
+def _moved(shapes: Any, east: float) -> Any:
+    import shapely
+
+    return shapely.transform(shapes, lambda places: np.add(places, (east, 0)))
 
 
 def _to_pixels(

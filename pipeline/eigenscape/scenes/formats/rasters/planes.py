@@ -20,7 +20,14 @@ from eigenscape.scenes.formats.arrays.variables import find_array
 from eigenscape.scenes.formats.named.arrays import rows_rise
 from eigenscape.scenes.formats.rasters.containers import check_upright, named_array
 from eigenscape.scenes.formats.rasters.rasterfiles import dataset_files, open_raster, read_grid
-from eigenscape.scenes.grids import same_crs, same_extent, same_size, same_transform
+from eigenscape.scenes.grids import (
+    extent,
+    same_crs,
+    same_extent,
+    same_size,
+    same_transform,
+    turned,
+)
 from eigenscape.scenes.types import Grid
 
 _EXACT = 1e-6
@@ -86,7 +93,8 @@ class RasterPlane:
     files
         It and its side-cars.
     warp_to
-        Grid to bring it onto by nearest neighbour, window by window; None if it lies there.
+        Grids to bring it onto by nearest neighbour, window by window; none if it lies there. Several are the
+        same one at longitudes a whole turn apart: each pixel takes what any of them has, but for 0.
     reverse
         Whether GDAL reads its rows in reverse of the file, and the scene, which lies nowhere, has the order
         of the file.
@@ -94,7 +102,7 @@ class RasterPlane:
 
     path: str
     files: tuple[str, ...]
-    warp_to: Grid | None = None
+    warp_to: tuple[Grid, ...] = ()
     reverse: bool = False
 
     def rows(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -104,20 +112,16 @@ class RasterPlane:
                 first = dataset.height - stop
                 stored, given = _read(dataset, Window(0, first, dataset.width, stop - start))
                 return stored[::-1], given[::-1]
-            if self.warp_to is None:
+            if not self.warp_to:
                 return _read(dataset, Window(0, start, dataset.width, stop - start))
-            grid = self.warp_to
-            assert grid.transform is not None
-            with WarpedVRT(
-                dataset,
-                crs=None if grid.crs_wkt is None else CRS.from_wkt(grid.crs_wkt),
-                transform=Affine(*grid.transform),
-                height=grid.height,
-                width=grid.width,
-                resampling=Resampling.nearest,
-                tolerance=_EXACT,
-            ) as warped:
-                return _read(warped, Window(0, start, grid.width, stop - start))
+            stored, given = _read_on(dataset, self.warp_to[0], start, stop)
+            for grid in self.warp_to[1:]:
+                values, there = _read_on(dataset, grid, start, stop)
+                # Beyond a raster without nodata GDAL reads 0 as given.
+                there &= values != 0
+                stored[there] = values[there]
+                given |= there
+            return stored, given
 
 
 def open_plane(path: str, scene: Grid, *, key: str) -> RasterPlane:
@@ -133,9 +137,11 @@ def open_plane(path: str, scene: Grid, *, key: str) -> RasterPlane:
         raise wrong_size(path, (grid.height, grid.width), scene, key=key)
     if lies_on(grid, scene):
         return RasterPlane(path, files, reverse=is_reversed(path, grid, scene))
-    if same_extent(grid, scene) and crs_agree(grid, scene):
-        # The rows of one run north, those of the other south.
-        return RasterPlane(path, files, warp_to=replace(scene, crs_wkt=grid.crs_wkt))
+    if crs_agree(grid, scene):
+        for near in turned(scene, extent(grid)):
+            if same_extent(grid, near):
+                # The rows of one run north, those of the other south.
+                return RasterPlane(path, files, warp_to=(replace(near, crs_wkt=grid.crs_wkt),))
     raise lies_elsewhere(path, grid, scene, key=key)
 
 
@@ -144,7 +150,9 @@ def lies_on(grid: Grid, scene: Grid) -> bool:
     if grid.transform is None or scene.transform is None:
         # Nothing but the size can be compared.
         return True
-    return same_transform(grid, scene) and crs_agree(grid, scene)
+    return crs_agree(grid, scene) and any(
+        same_transform(grid, near) for near in turned(scene, extent(grid))
+    )
 
 
 def is_reversed(path: str, grid: Grid, scene: Grid) -> bool:
@@ -214,9 +222,7 @@ def find_plane(path: str, variable: str | None, scene: Grid, *, key: str) -> Arr
         with reading(path):
             known = named_arrays(local_path(path))
             grid, _ = place_image(path, known[source.variable or ""], known, Grid(*size))
-        if grid.transform is not None and not (
-            same_transform(grid, scene) and crs_agree(grid, scene)
-        ):
+        if not lies_on(grid, scene):
             raise lies_elsewhere(path, grid, scene, key=key)
     return ArrayPlane(source, lying=source.shape[0] != scene.height)
 
@@ -257,6 +263,23 @@ def lies_elsewhere(path: str, grid: Grid, scene: Grid, *, key: str) -> SceneErro
 def crs_agree(one: Grid, other: Grid) -> bool:
     """Return whether two grids have the same coordinate reference system, or one has none."""
     return one.crs_wkt is None or other.crs_wkt is None or same_crs(one, other)
+
+
+def _read_on(
+    dataset: Any, grid: Grid, start: int, stop: int
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Read rows start ... stop-1 of a grid that the raster is brought onto."""
+    assert grid.transform is not None
+    with WarpedVRT(
+        dataset,
+        crs=None if grid.crs_wkt is None else CRS.from_wkt(grid.crs_wkt),
+        transform=Affine(*grid.transform),
+        height=grid.height,
+        width=grid.width,
+        resampling=Resampling.nearest,
+        tolerance=_EXACT,
+    ) as warped:
+        return _read(warped, Window(0, start, grid.width, stop - start))
 
 
 def _read(dataset: Any, window: Window) -> tuple[NDArray[Any], NDArray[np.bool_]]:
