@@ -7,7 +7,7 @@ import pytest
 
 from eigenscape.errors import InputError
 from eigenscape.schedule.prune import prune_runs
-from eigenscape.store.manifest import date_after_others
+from eigenscape.store.manifest import changed_ns, date_after_others
 from eigenscape.workflow.directories import status
 from users import another_user, shared_directory
 
@@ -108,6 +108,18 @@ def test_prune_runs__the_newest_is_the_last_where_the_clock_was_set_back(make_ru
     assert prune_runs(tmp_path / "runs", 1).deleted == (old,)
     date_after_others(new, "a")  # alone: nothing to do
     assert new.exists()
+
+
+def test_prune_runs__the_newest_is_the_last_in_directories_of_any_name(make_run, tmp_path):
+    old, new = (
+        make_run("a", day, minute).rename(tmp_path / "runs" / day)
+        for day, minute in (("mon", 60), ("tue", 0))
+    )
+    make_run("ab", "1", 90)  # of another job
+    (make_run("c", "1", 90) / "manifest.json").write_text("{")
+    date_after_others(new, "a")
+    assert changed_ns(old) < changed_ns(new) < int((1.7e9 + 60 * 90) * 1e9)
+    assert prune_runs(tmp_path / "runs", 1).deleted == (old,)
 
 
 def test_prune__says_what_it_would_do(make_run, tmp_path, cli):

@@ -19,7 +19,7 @@ from eigenscape.base.files.whole import DISCARDED
 from eigenscape.batch.table import table_rows
 from eigenscape.errors import EigenscapeError, InputError, OutputError, StoreError
 from eigenscape.store.lock import lock_holder
-from eigenscape.store.manifest import applied_run, is_run, read_manifest
+from eigenscape.store.manifest import applied_run, changed_ns, is_run, read_manifest
 from eigenscape.workflow.directories import is_batch, status
 
 
@@ -102,7 +102,7 @@ def prune_runs(
     failed: list[tuple[Path, str]] = []
     counted: Counter[Any] = Counter()
     # Going over a finished run again touches its manifest.
-    for path in sorted(runs, key=lambda path: _changed(path), reverse=True):
+    for path in sorted(runs, key=changed_ns, reverse=True):
         name = runs[path].get("name", "")
         if (names is not None and name not in names) or not path.exists():
             continue
@@ -180,13 +180,6 @@ def _why_kept(path: Path, referred: set[Path]) -> str:
         return "" if status(path)["state"] == "finished" else "not finished"
     except (EigenscapeError, OSError) as error:
         return _reason(error)
-
-
-def _changed(path: Path) -> float:
-    try:
-        return (path / "manifest.json").stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def _refusal(path: Path) -> str:

@@ -1,6 +1,5 @@
 """The manifest of a run directory: a record per finished stage, and its own checksum."""
 
-import glob
 import json
 import os
 import time
@@ -164,6 +163,14 @@ def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
     write_json(path / "manifest.json", {**manifest, _CHECKSUM: json_sum(manifest)})
 
 
+def changed_ns(path: Path) -> int:
+    """Return when the manifest of a run was last written, in nanoseconds; 0 where none can be seen."""
+    try:
+        return (path / "manifest.json").stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 def date_after_others(path: Path, name: str) -> None:
     """Make the manifest of a run that has just ended the newest of its job, whatever the clock says.
 
@@ -175,16 +182,27 @@ def date_after_others(path: Path, name: str) -> None:
     path
         Run directory.
     name
-        Name of the job; the run directories of a job begin with it.
+        Name of the job. Its runs may lie in directories of any name.
     """
-    newest = 0
-    for other in path.parent.glob(f"{glob.escape(name)}-*/manifest.json"):
-        if other.parent.name != path.name:
-            with suppress(OSError):  # it may be deleted this moment
-                newest = max(newest, other.stat().st_mtime_ns)
+    own = changed_ns(path)
     with suppress(OSError):
-        if (path / "manifest.json").stat().st_mtime_ns <= newest:
-            os.utime(path / "manifest.json", ns=(newest + _TICK_NS,) * 2)
+        dates = [
+            date
+            for other in path.parent.iterdir()
+            # Only manifests that are newer are read.
+            if other.name != path.name
+            and (date := changed_ns(other)) >= own
+            and _is_of_job(other, name)
+        ]
+        if dates:
+            os.utime(path / "manifest.json", ns=(max(dates) + _TICK_NS,) * 2)
+
+
+def _is_of_job(path: Path, name: str) -> bool:
+    try:
+        return bool(read_manifest(path).get("name") == name)
+    except (StoreError, OSError):
+        return False  # `prune_runs` leaves it alone, too
 
 
 def write_commit(path: Path, entry: dict[str, Any]) -> None:
