@@ -42,6 +42,18 @@ def test_find__a_pattern_gives_sorted_scenes_with_names_of_their_own(scenes, sou
     assert find(source_of(scenes, overrides=("neighbors.k=9",)))[0].job.neighbors.k == 9
 
 
+def test_find__long_names_leave_room_for_what_is_added(tmp_path, scenes, source_of):
+    stems = ["大" * 80 + "东", "大" * 80 + "西", "ж" * 90, "a" * 200]
+    for stem in stems:
+        (tmp_path / f"{stem}.npy").touch()
+    found = find(source_of(scenes, scenes=str(tmp_path / "*.npy")))
+    names = [scene.name for scene in found]
+    assert len({*names}) == 4
+    assert {"ж" * 80, "a" * 80} < {*names}
+    for name in names:
+        (tmp_path / f"{name}-0123456789-choice").mkdir()
+
+
 def test_find__results_are_no_scenes_of_a_pattern(tmp_path, scenes, source_of):
     batch, run = tmp_path / "runs" / "many", tmp_path / "other" / "scene-0123456789"
     for folder in (tmp_path, tmp_path / "runs", batch / "failures", run / "outputs"):

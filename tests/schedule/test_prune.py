@@ -122,6 +122,13 @@ def test_prune_runs__the_newest_is_the_last_in_directories_of_any_name(make_run,
     assert prune_runs(tmp_path / "runs", 1).deleted == (old,)
 
 
+def test_prune_runs__names_as_long_as_a_file_system_takes(make_run, tmp_path):
+    old, new = (make_run("a" * 253, key, minute) for minute, key in enumerate("12"))
+    pruned = prune_runs(tmp_path / "runs", 1)
+    assert (pruned.deleted, pruned.failed) == ((old,), ())
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == [new.name]
+
+
 def test_prune__says_what_it_would_do(make_run, tmp_path, cli):
     old, new = make_run("a", "1", 1), make_run("a", "2", 2)
     done = cli("prune", tmp_path / "runs", "--keep", 1, "--dry-run", "--json")

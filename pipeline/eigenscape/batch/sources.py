@@ -260,6 +260,14 @@ _DISTINCT = re.compile(r"-[0-9a-f]{6}(-\d+)?$")
 """What `_distinct_names` adds."""
 
 
+_MOST_CHARACTERS, _MOST_BYTES = 80, 160
+"""Of a stem. File systems take names of 255 bytes, and those of runs, their choices and logs are longer."""
+
+
+def _shortened(stem: str) -> str:
+    return stem[:_MOST_CHARACTERS].encode()[:_MOST_BYTES].decode(errors="ignore")
+
+
 def _distinct_names(paths: Sequence[Path], whole: Sequence[str | None] = ()) -> list[str]:
     """Return a name for each path that a directory can have: its stem, and more where two share it.
 
@@ -268,7 +276,7 @@ def _distinct_names(paths: Sequence[Path], whole: Sequence[str | None] = ()) -> 
     """
     given = list(whole) or [None] * len(paths)
     stems = [
-        re.sub(r"[^\w.+-]+", "-", name or path.stem).strip("-.")[:80] or "scene"
+        _shortened(re.sub(r"[^\w.+-]+", "-", name or path.stem).strip("-.")) or "scene"
         for name, path in zip(given, paths, strict=True)
     ]
     shared = {stem for stem, count in Counter(stems).items() if count > 1}

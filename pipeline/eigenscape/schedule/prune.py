@@ -216,7 +216,8 @@ def _may_remove(folder: Path, name: str) -> bool:
 def _delete(path: Path) -> None:
     """Delete a run under its lock; one rename first, or a kill midway would leave half of it."""
     with filelock.FileLock(path / "lock", timeout=0):
-        hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}{DISCARDED}")
+        # Without the name of the run, which may be as long as a name can be.
+        hidden = path.with_name(f".{secrets.token_hex(8)}{DISCARDED}")
         path.rename(hidden)
         shutil.rmtree(hidden)
 
