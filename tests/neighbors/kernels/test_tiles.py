@@ -68,7 +68,8 @@ def test_push_tile__finds_the_nearest_among_all_tiles(kind, seed, k, step, offse
     index, distance = np.full((20, k), -1, np.int32), np.full((20, k), np.inf, np.float32)
     table = KINDS[kind](vectors)
     for first in rng.permutation(range(0, 90, step)).tolist():
-        push_tile(table[queries], queries, table[first : first + step], first, index, distance)
+        numbers = np.arange(first, min(first + step, 90))
+        push_tile(table[queries], queries, table[first : first + step], numbers, index, distance)
     squared = chords(vectors.astype(np.float64))[queries] ** 2
     expected = np.argsort(squared, axis=1, kind="stable")[:, :k]
     np.testing.assert_array_equal(index, expected)

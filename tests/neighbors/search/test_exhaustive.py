@@ -17,9 +17,9 @@ def looked_at(monkeypatch):
     seen = []
 
     def count(push):
-        def counted(left, queries, right, first, *lists):
-            seen.append((int(queries[0]), first))
-            return push(left, queries, right, first, *lists)
+        def counted(left, queries, right, numbers, *lists):
+            seen.append((int(queries[0]), int(numbers[0])))
+            return push(left, queries, right, numbers, *lists)
 
         return counted
 
@@ -63,6 +63,13 @@ def test_exact__lists_of_equal_distances_go_by_number(find):
     ties = np.diff(found.distance, axis=1) == 0
     assert ties.mean() > 0.5
     assert (np.diff(found.index, axis=1)[ties] > 0).all()
+
+
+def test_exact__equally_near_samples_do_not_depend_on_the_order_by_place(find, rng):
+    features = rng.integers(0, 5, (1500, 4)).astype(np.float32)
+    one, other = (find(features, method="exact", k=6, leaf_size=size) for size in (32, 200))
+    np.testing.assert_array_equal(one.distance, other.distance)
+    np.testing.assert_array_equal(one.index, other.index)
 
 
 @pytest.mark.mostly_slow(1)

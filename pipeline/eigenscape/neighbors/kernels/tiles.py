@@ -107,7 +107,7 @@ def push_tile(
     left: Vectors,
     queries: NDArray[np.int64],
     right: Vectors,
-    first: int,
+    numbers: NDArray[np.int64],
     index: NDArray[np.signedinteger],
     distance: NDArray[np.float32],
 ) -> None:
@@ -119,12 +119,11 @@ def push_tile(
     queries : array, shape (q,)
         Number of each query, which it is never offered.
     right : array or csr_array, shape (candidates, d)
-    first
-        Number of the first candidate; the others follow.
+    numbers : array, shape (candidates,)
+        Number of each candidate. Of equally near ones those of the smallest numbers are taken.
     index, distance : array, shape (q, k)
         The lists, changed in place.
     """
-    numbers = np.arange(first, first + right.shape[0])
     kernels.push_products(
         as_parts(left), as_parts(right), *compare(left, right),
         queries, numbers, np.arange(len(queries)), index, distance,
@@ -152,9 +151,10 @@ def push_tiles(
     """
     for start in range(*block, TILE_ROWS):
         right = read(start, min(start + TILE_ROWS, block[1]))
+        numbers = np.arange(start, start + right.shape[0])
         for first in range(0, len(queries), QUERY_ROWS):
             here = slice(first, first + QUERY_ROWS)
-            push_tile(left[here], queries[here], right, start, index[here], distance[here])
+            push_tile(left[here], queries[here], right, numbers, index[here], distance[here])
 
 
 def find_within(
@@ -168,8 +168,10 @@ def find_within(
 
     Parameters
     ----------
-    left, queries, right, first
+    left, queries, right
         As in `push_tile`.
+    first
+        Number of the first candidate; the others follow.
     radius
         Largest distance.
 

@@ -57,23 +57,30 @@ class Tiles:
     folder: Path
     lists: Lists | None = None
 
-    def nearest(self, block: Block) -> None:
-        """Find the nearest neighbours of a block of ranks among all others."""
+    def nearest(self, layout: Layout, block: Block) -> None:
+        """Find the nearest neighbours of a block of ranks among all others.
+
+        Lists hold sample numbers until they are written: equally near samples would go by rank otherwise,
+        and ranks follow from how the samples are cut into parts.
+        """
         assert self.lists is not None
         start, stop = block
+        order = layout.order()
         index = np.full((stop - start, self.lists.k), -1, self.lists.dtype)
         distance = np.full(index.shape, np.inf, np.float32)
         for first, last in blocks(stop - start, QUERY_ROWS):
             left = self.ranked.read(start + first, start + last)
-            queries = np.arange(start + first, start + last)
+            queries = np.array(order[start + first : start + last], np.int64)
             mine, squared = index[first:last], distance[first:last]
             for bound, tile in self._by_bound(left):
                 # Bounds ascend: no tile after this one is any nearer.
                 if bound > np.sqrt(squared[:, -1].max()) * (1 + SLACK):
                     break
-                right = self.ranked.read(tile, min(tile + TILE_ROWS, self.ranked.rows))
-                push_tile(left, queries, right, tile, mine, squared)
-        self.lists.write(0, start, index, distance)
+                end = min(tile + TILE_ROWS, self.ranked.rows)
+                right = self.ranked.read(tile, end)
+                numbers = np.array(order[tile:end], np.int64)
+                push_tile(left, queries, right, numbers, mine, squared)
+        self.lists.write(0, start, layout.rank()[index], distance)
 
     def within(self, radius: float, chord: float, block: Block) -> int:
         """Find all pairs within a radius of a block of ranks; return how many there are.
@@ -148,7 +155,8 @@ def exact_lists(context: Context, layout: Layout, k: int) -> Lists:
     lists.create(0)
     tiles = Tiles(layout.ranked, folder, lists)
     measure_tiles(tiles, context.map)
-    context.map("exact", tiles.nearest, blocks(lists.rows, TASK_RANKS), label="comparing all pairs")
+    work = partial(tiles.nearest, layout)
+    context.map("exact", work, blocks(lists.rows, TASK_RANKS), label="comparing all pairs")
     return lists
 
 

@@ -76,11 +76,12 @@ def _search(
     left = ranked.take(queries)
     for start in range(*block, TILE_ROWS):
         right = ranked.read(start, min(start + TILE_ROWS, block[1]))
+        numbers = np.arange(start, start + right.shape[0])
         for first in range(0, len(queries), QUERY_ROWS):
             here = slice(first, first + QUERY_ROWS)
             rows, _, _ = find_within(left[here], queries[here], right, start, chord)
             counts[here] += np.bincount(rows, minlength=len(queries[here]))
-            push_tile(left[here], queries[here], right, start, index[here], squared[here])
+            push_tile(left[here], queries[here], right, numbers, index[here], squared[here])
     return counts, squared
 
 
