@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import MissingExtraError, SceneError
 from eigenscape.scenes.files.outside import VECTOR_DRIVERS, VECTOR_SETTINGS, check_vectors
+from eigenscape.scenes.geometry.polygons import transformed
 from eigenscape.scenes.grids import check_overlap, extent, turns_onto
 from eigenscape.scenes.labels.classnumbers import is_zero, told_zero_of
 from eigenscape.scenes.labels.vectorclasses import (
@@ -150,12 +151,18 @@ def open_vector_labels(
         drawn = _has_place(geometry)
         if not drawn.any():
             raise SceneError(f"{path}: has no feature with a geometry. Give points or polygons.")
+        parts = geometry[drawn].explode(index_parts=False)
+        # Parts of a collection may be empty.
+        parts = parts[_has_place(parts)]
+        _check_kinds(set(parts.geom_type), path)
         if geometry.crs is not None:
             _check_degrees(geometry, path)
-            if not geometry.crs.is_geocentric:
-                # A point whose height is NaN would have no place on the map.
-                geometry = geometry.force_2d()
-            geometry = geometry.to_crs(scene.crs_wkt)
+        if geometry.crs is not None and geometry.crs.is_geocentric:
+            parts = parts.to_crs(scene.crs_wkt).force_2d()
+        else:
+            # A point whose height is NaN would have no place on the map.
+            parts = parts.force_2d()
+            parts = parts if geometry.crs is None else transformed(parts, scene)
     columns = attributes(frame.drop(columns=frame.geometry.name))
     if marks and choose_mark(columns, field, path) is None:
         columns, field = {"mark": np.ones(len(frame))}, None
@@ -171,7 +178,11 @@ def open_vector_labels(
     if partner is not None:
         both = f"{name} and {partner}"
         notes = (*notes, f"numbers and names of the classes are read from the attributes {both}")
-    placed = _has_place(geometry)
+    # A polygon without a place has no pixel of the scene, and lies outside of it.
+    lost = np.asarray(parts.geom_type == "Point") & ~_has_place(parts)
+    placed = drawn.copy()
+    placed[parts.index[lost]] = False
+    parts = parts[placed[parts.index]]
     if not placed.any():
         raise SceneError(
             f"{path}: no feature can be brought into the coordinate system of the scene "
@@ -195,13 +206,13 @@ def open_vector_labels(
             if wrong.any()
         ),
     )
-    parts = geometry[placed].force_2d().explode(index_parts=False)
     numbers = numbers[np.asarray(parts.index)]
-    # Parts of a collection may be empty.
-    usable = _has_place(parts)
-    parts, numbers = parts[usable], numbers[usable]
-    _check_kinds(set(parts.geom_type), path)
     parts = _at_its_longitudes(parts, scene)
+    if parts.is_empty.all():
+        raise SceneError(
+            f"{path}: the labels do not overlap the scene: {_told_reach(frame.geometry)}, in "
+            f"{frame.crs.name}. Give labels of this place, or correct their coordinate system."
+        )
     check_overlap(path, tuple(parts.total_bounds), extent(scene))
     return _to_pixels(parts, numbers, legend, _parts_of(path), notes, scene)
 
@@ -239,10 +250,13 @@ def _at_its_longitudes(parts: Any, scene: Grid) -> Any:
     bounds = parts.bounds
     first, last, turn = turns_onto(scene, bounds["minx"], bounds["maxx"])
     shapes = np.array(parts.geometry.array)
-    several = np.flatnonzero((last > first) & (parts.geom_type == "Polygon")).tolist()
+    several = np.flatnonzero((last > first) & (parts.geom_type != "Point")).tolist()
     for index in several:
-        turns = np.arange(first[index], last[index] + 1)
-        shapes[index] = shapely.multipolygons([_moved(shapes[index], n * turn) for n in turns])
+        copies = [
+            _moved(shapes[index], turns * turn)
+            for turns in np.arange(first[index], last[index] + 1)
+        ]
+        shapes[index] = shapely.multipolygons(shapely.get_parts(copies))
     first[several] = 0
     for turns in np.unique(first[first != 0]):
         shapes[first == turns] = _moved(shapes[first == turns], turns * turn)
