@@ -30,6 +30,14 @@ def _no_place():
         yield
 
 
+@pytest.fixture
+def noted(monkeypatch):
+    """Return the notes of runs."""
+    notes = []
+    monkeypatch.setattr(Silent, "note", lambda _, text: notes.append(text))
+    return notes
+
+
 def same_place(source, grid):
     """Whether GDAL puts the corners of a raster where the grid has them, to a hundredth of a pixel."""
     if grid.transform is None:
@@ -85,6 +93,27 @@ def test_envi__feet_are_those_of_the_system(make_world, epsg, transform):
         unit = system.linear_units_factor[1]
         assert source.crs.linear_units_factor[1] == pytest.approx(unit, rel=1e-12)
         assert transform is None or source.transform[:6] == pytest.approx(transform)
+
+
+@pytest.mark.parametrize(
+    ("axes", "why"),
+    [
+        ((-30, 0, 0, -30), "the grid is mirrored"),
+        ((18, -9, 9, 18), "the grid is mirrored"),
+        ((-30, 0, 0, 30), "the grid is turned by half a turn"),
+        ((16, 6, 12, -8), "its pixels are not square"),
+        ((10, 3, 0, -10), "the axes of the grid are not at a right angle"),
+    ],
+)
+def test_envi__says_why_a_grid_has_no_place_in_its_header(make_world, noted, axes, why):
+    a, b, d, e = axes
+    system = rasterio.crs.CRS.from_epsg(32633).to_wkt()
+    made = make_world(Grid(30, 40, system, (a, b, 5e5, d, e, 5e6)))
+    header = made.export("envi")["class_map_envi_header"].read_text(encoding="utf-8")
+    assert "map info" not in header
+    (note,) = noted
+    assert why in note
+    assert "GDAL cannot write into a header of ENVI" in note
 
 
 def test_gpkg__polygons_are_the_map(any_world, monkeypatch):
@@ -273,16 +302,12 @@ def test_stac__box_of_a_pole_of_the_world_and_beside_the_antimeridian(make_world
 
 
 def outlined(made):
-    """Return item and outline of a class map, and the notes of the run."""
+    """Return item and outline of a class map."""
     import shapely
 
-    notes = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Silent, "note", lambda _, text: notes.append(text))
-        # What follows the item is written as well.
-        outputs = made.export("geotiff", "gpkg", "stac")
-    table = json.loads(outputs["stac_item"].read_text(encoding="utf-8"))
-    return table, table["geometry"] and shapely.geometry.shape(table["geometry"]), notes
+    item = made.export("geotiff", "gpkg", "stac")["stac_item"]
+    table = json.loads(item.read_text(encoding="utf-8"))
+    return table, table["geometry"] and shapely.geometry.shape(table["geometry"])
 
 
 MARS = (
@@ -303,13 +328,13 @@ MARS = (
         ("+proj=sinu +R=6371007.181", (1e6, 0, -2e7, 0, -6.6e5, 1e7)),
     ],
 )
-def test_stac__without_a_place_in_degrees(make_world, system, transform):
+def test_stac__without_a_place_in_degrees(make_world, noted, system, transform):
     pystac = pytest.importorskip("pystac")
     system = rasterio.crs.CRS.from_user_input(system).to_wkt()
-    table, outline, notes = outlined(make_world(Grid(30, 40, system, transform)))
+    table, outline = outlined(make_world(Grid(30, 40, system, transform)))
     assert outline is None
     assert "bbox" not in table
-    assert notes == ["stac: the outline has no place in longitude and latitude"]
+    assert noted == ["stac: the outline has no place in longitude and latitude"]
     assert table["properties"]["proj:shape"] == [30, 40]
     assert pystac.Item.from_dict({**table, "stac_extensions": []}).validate()
 
@@ -329,14 +354,14 @@ def test_stac__without_a_place_in_degrees(make_world, system, transform):
         ("+proj=moll +datum=WGS84", (9.1e5, 6.1e5), 0.01),
     ],
 )  # fmt: skip
-def test_stac__outline_has_the_pixels_inside(make_world, rng, given, pixel, outside):
+def test_stac__outline_has_the_pixels_inside(make_world, noted, rng, given, pixel, outside):
     import shapely
     from pyproj import Transformer
 
     system, (wide, high) = rasterio.crs.CRS.from_user_input(given).to_wkt(), pixel
     grid = Grid(30, 40, system, (wide, 0, -20 * wide, 0, -high, 15 * high))
-    table, outline, notes = outlined(make_world(grid))
-    assert notes == []
+    table, outline = outlined(make_world(grid))
+    assert noted == []
     assert outline.is_valid
     x, y = rng.uniform(-20 * wide, 20 * wide, 2000), rng.uniform(-15 * high, 15 * high, 2000)
     to_degrees = Transformer.from_crs(system, "OGC:CRS84", always_xy=True).transform

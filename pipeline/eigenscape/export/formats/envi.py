@@ -19,7 +19,7 @@ from eigenscape.base.footprint import Footprint
 from eigenscape.export.format import Amounts, Format, Product
 from eigenscape.export.geotiff import place_profile, quiet
 from eigenscape.export.sidecar import UNCLASSIFIED, printable
-from eigenscape.scenes.types import Legend
+from eigenscape.scenes.types import Grid, Legend
 
 _TYPES = {"uint8": "1", "uint16": "12"}
 
@@ -87,8 +87,8 @@ def _place(product: Product) -> dict[str, str]:
         away = np.abs(kept - grid.transform) * np.array([grid.width, grid.height, 1] * 2)
         if away.max() > np.hypot(grid.transform[0], grid.transform[3]) / 100:
             product.context.reporter.note(
-                "envi: the axes of the grid are not at a right angle, which a header of ENVI cannot say: "
-                "class_map.hdr has no georeference. The GeoTIFF has it."
+                f"envi: {_oddity(grid)}, which GDAL cannot write into a header of ENVI: class_map.hdr has no "
+                "georeference. The GeoTIFF has it."
             )
             return {}
     text = Path(sample.with_suffix(".hdr")).read_text(encoding="utf-8")
@@ -100,6 +100,20 @@ def _place(product: Product) -> dict[str, str]:
         # GDAL reads all feet as international ones. Where no unit is given, it takes that of the system.
         return {key: value.replace(", units=Feet", "") for key, value in entries.items()}
     return entries
+
+
+def _oddity(grid: Grid) -> str:
+    """Return why GDAL does not keep the transform of a grid."""
+    assert grid.transform is not None
+    a, b, _, d, e, _ = grid.transform
+    cosine = (a * b + d * e) / (np.hypot(a, d) * np.hypot(b, e))
+    # A hundredth of a pixel, as above.
+    if abs(cosine) * max(grid.width, grid.height) > 0.01:
+        return "the axes of the grid are not at a right angle"
+    # Rows that run down turn right from columns: the determinant is negative.
+    if a * e - b * d > 0:
+        return "the grid is mirrored"
+    return "the grid is turned by half a turn, or its pixels are not square and it is turned"
 
 
 def _metres(crs: CRS | None) -> float:
