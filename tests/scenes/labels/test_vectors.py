@@ -32,7 +32,12 @@ def save(tmp_path):
     def writer(name, geometry, crs=UTM, **columns):
         frame = geopandas.GeoDataFrame(columns, geometry=list(geometry), crs=UTM)
         frame = frame.to_crs(crs) if crs else frame.set_crs(None, allow_override=True)
-        frame.to_file(tmp_path / name)
+        if name.endswith(".parquet"):
+            # A box around each feature, and a second column of geometries.
+            frame = frame.assign(middle=frame.centroid)
+            frame.to_parquet(tmp_path / name, write_covering_bbox=True)
+        else:
+            frame.to_file(tmp_path / name)
         return str(tmp_path / name)
 
     return writer
@@ -40,8 +45,12 @@ def save(tmp_path):
 
 @pytest.mark.parametrize("place", TRANSFORMS)
 @pytest.mark.parametrize(
-    ("name", "crs"), [("p.gpkg", UTM), ("p.geojson", "EPSG:4326"), ("p.shp", None)]
-)
+    ("name", "crs"),
+    [
+        ("p.gpkg", UTM), ("p.geojson", "EPSG:4326"), ("p.shp", None), ("p.parquet", None),
+        ("p.parquet", "EPSG:3035"),
+    ],
+)  # fmt: skip
 def test_points_label_the_pixel_around_them(write, labels, save, cube, recwarn, place, name, crs):
     path = write("scene.tif", cube, transform=TRANSFORMS[place])
     pixels = np.random.default_rng(0).uniform((-3, -3), (16, 23), (60, 2))
@@ -62,8 +71,10 @@ def test_points_label_the_pixel_around_them(write, labels, save, cube, recwarn, 
 
 
 @pytest.mark.parametrize("place", TRANSFORMS)
-@pytest.mark.parametrize("crs", [UTM, "EPSG:3035"])
-def test_polygons_label_the_centres_within(write, labels, save, cube, place, crs):
+@pytest.mark.parametrize(
+    ("name", "crs"), [("p.gpkg", UTM), ("p.gpkg", "EPSG:3035"), ("p.parquet", "EPSG:3035")]
+)
+def test_polygons_label_the_centres_within(write, labels, save, cube, place, name, crs):
     path = write("scene.tif", cube, transform=TRANSFORMS[place])
     shapes = [
         Polygon(
@@ -74,7 +85,7 @@ def test_polygons_label_the_centres_within(write, labels, save, cube, place, crs
     drawn = [
         shapely.transform(shape, lambda xy: to_map(TRANSFORMS[place], *xy.T)) for shape in shapes
     ]
-    opened = labels(path, labels=save("poly.gpkg", drawn, crs, kind=["b", "a"]))
+    opened = labels(path, labels=save(name, drawn, crs, kind=["b", "a"]))
     rows, columns = np.mgrid[:20, :13] + 0.5
     expected = np.zeros((20, 13), int)
     for shape, number in zip(shapes, (2, 1), strict=True):

@@ -26,7 +26,7 @@ from eigenscape.scenes.formats.rasters.planes import (
     wrong_size,
 )
 from eigenscape.scenes.formats.rasters.rasterfiles import open_raster
-from eigenscape.scenes.formats.tables.tabularfiles import is_tabular
+from eigenscape.scenes.formats.tables.tabularfiles import is_geoparquet, is_tabular
 from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.geometry.located import Located
 from eigenscape.scenes.grids import (
@@ -61,6 +61,11 @@ _VECTOR_BYTES = 36 * 2**20
 def is_vector(path: str | None) -> bool:
     """Return whether a path names a file of points or polygons, by its ending."""
     return path is not None and Path(path).suffix.lower() in _VECTORS
+
+
+def _is_point_table(path: str) -> bool:
+    """Return whether a file, as labels of an image, is a table of points without geometries."""
+    return is_tabular(path) and not is_geoparquet(path)
 
 
 @dataclass(frozen=True)
@@ -279,7 +284,8 @@ def _alike(path: str, options: SceneOptions, grid: Grid) -> SceneOptions:
     """Return the options of a file that is read as the labels of a scene are."""
     check_exists(path)
     tabular, vector = is_tabular(path), is_vector(path)
-    on_map = tabular and not grid.is_table and options.labels_crs and not _has_no_place(path)
+    points = not grid.is_table and _is_point_table(path)
+    on_map = points and options.labels_crs and not _has_no_place(path)
     return SceneOptions(
         path=path,
         labels=path,
@@ -392,19 +398,19 @@ def _of_several(path: str, variable: str | None, grid: Grid) -> tuple[str, tuple
 
 def _has_no_place(path: str) -> bool:
     """Whether labels count the pixels of a scene in sensor geometry, and lie on no map."""
-    if is_tabular(path):
+    if _is_point_table(path):
         from eigenscape.scenes.labels.points import counts_pixels
 
         return counts_pixels(path)
     if array_format(path) is not None:
         return True
-    if is_vector(path):
+    if is_vector(path) or is_tabular(path):
         return False
     return inspect_plane(path, key="labels")[0].transform is None
 
 
 def _open_on(path: str, options: SceneOptions, grid: Grid, *, marks: bool) -> Labels:
-    if is_tabular(path) and not grid.is_table:
+    if not grid.is_table and _is_point_table(path):
         from eigenscape.scenes.labels.points import open_point_labels
 
         crs = options.labels_crs
@@ -412,15 +418,15 @@ def _open_on(path: str, options: SceneOptions, grid: Grid, *, marks: bool) -> La
     if options.labels_crs is not None:
         raise SceneError(
             f"scene.labels_crs = {options.labels_crs!r}: names the coordinate system of points in a CSV "
-            f"or Parquet file, and {path} is none on an image. Leave the key out."
+            f"or Parquet file without geometries, and {path} is none on an image. Leave the key out."
         )
-    if is_tabular(path):
+    if is_tabular(path) and grid.is_table:
         from eigenscape.scenes.labels.tables import open_table_labels
 
         return open_table_labels(path, options.labels_field, grid, marks=marks)
     if array_format(path) is not None:
         return _of_array(path, options.labels_variable, grid)
-    if is_vector(path):
+    if is_vector(path) or is_tabular(path):
         from eigenscape.scenes.labels.vectors import open_vector_labels
 
         layer = options.labels_layer

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import MissingExtraError, SceneError
 from eigenscape.scenes.files.outside import VECTOR_DRIVERS, VECTOR_SETTINGS, check_vectors
+from eigenscape.scenes.formats.arrays.arrayfiles import local_path
+from eigenscape.scenes.formats.tables.tabularfiles import is_geoparquet
 from eigenscape.scenes.geometry.polygons import transformed
 from eigenscape.scenes.grids import check_overlap, extent, turns_onto
 from eigenscape.scenes.labels.classnumbers import is_zero, told_zero_of
@@ -115,7 +117,7 @@ def open_vector_labels(
     Parameters
     ----------
     path
-        A file that GDAL opens as vectors.
+        A file that GDAL opens as vectors, or GeoParquet.
     layer
         Its layer; see `choose_layer`.
     field
@@ -140,12 +142,8 @@ def open_vector_labels(
     for package in ("geopandas", "pyogrio"):
         if find_spec(package) is None:
             raise MissingExtraError(package, "vectors", f"A vector file of labels ({path})")
-    check_vectors(path)
-    with _reading(path), _restricted(path):
-        from pyogrio import read_dataframe
-
-        layer, notes = choose_layer(path, layer, field, marks=marks)
-        frame = read_dataframe(path, layer=layer)
+    with _reading(path):
+        frame, notes = _read(path, layer, field, marks=marks)
         _check_crs(frame.crs, scene, path)
         geometry = frame.geometry
         drawn = _has_place(geometry)
@@ -215,6 +213,25 @@ def open_vector_labels(
         )
     check_overlap(path, tuple(parts.total_bounds), extent(scene))
     return _to_pixels(parts, numbers, legend, _parts_of(path), notes, scene)
+
+
+def _read(
+    path: str, layer: str | None, field: str | None, *, marks: bool
+) -> tuple[Any, tuple[str, ...]]:
+    """Return the features of the layer of the labels, and what a user should know of the choice."""
+    if is_geoparquet(path):
+        import geopandas
+
+        # It has one layer, and GDAL seldom the driver.
+        frame = geopandas.read_parquet(local_path(path))
+        others = frame.columns[frame.dtypes == "geometry"].drop(frame.geometry.name)
+        return frame.drop(columns=others), ()
+    from pyogrio import read_dataframe
+
+    check_vectors(path)
+    with _restricted(path):
+        layer, notes = choose_layer(path, layer, field, marks=marks)
+        return read_dataframe(path, layer=layer), notes
 
 
 def _has_place(geometry: Any) -> NDArray[np.bool_]:

@@ -109,6 +109,12 @@ def open_parquet(path: str) -> ParquetFile:
     return ParquetFile(path, columns, tuple(np.cumsum([0, *groups]).tolist()))
 
 
+def has_geometries(path: str) -> bool:
+    """Return whether a Parquet file is a GeoParquet file, whose metadata tell of columns of geometries."""
+    with reading(path), parquet.ParquetFile(local_path(path)) as file:
+        return b"geo" in (file.metadata.metadata or {})
+
+
 def _describe(column: Any) -> Column:
     kind, is_a = column.type, pa.types
     numbers = is_a.is_integer(kind) or is_a.is_floating(kind) or is_a.is_boolean(kind)

@@ -85,6 +85,23 @@ def is_tabular(path: object) -> bool:
     return isinstance(path, str) and Path(path).suffix.lower() in _OPENERS
 
 
+def is_geoparquet(path: str) -> bool:
+    """Return whether a file is a Parquet file with geometries (GeoParquet).
+
+    Raises
+    ------
+    SceneError
+        It is a Parquet file, and damaged.
+    MissingExtraError
+        Parquet needs pyarrow.
+    """
+    if _OPENERS.get(Path(path).suffix.lower()) is not _open_parquet:
+        return False
+    from eigenscape.scenes.formats.tables.parquetfiles import has_geometries
+
+    return has_geometries(path)
+
+
 def open_tabular(path: str) -> TabularFile:
     """Open a file for which `is_tabular` is true.
 
