@@ -1,4 +1,5 @@
 import pickle
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -318,6 +319,19 @@ def test_job__has_a_hash_that_equal_jobs_share(tmp_path):
     assert job == other
     assert len({job, other, pickle.loads(pickle.dumps(job))}) == 1
     assert job.model_copy(update={"name": "second"}) not in {job}
+
+
+@pytest.mark.parametrize("number", [7, np.int64(7), "7"])
+def test_job__colors_of_class_numbers(number):
+    tables = {
+        "scene": {"path": "a.tif"},
+        "output": {"colors": {"water": "#005ce6", number: "#aabbcc"}},
+    }
+    for job in (parse_job(tables), Job(**tables)):
+        assert job.output.colors == {"water": "#005ce6", "7": "#aabbcc"}
+        assert parse_job(tomllib.loads(job.to_toml())).output == job.output
+    with pytest.raises(JobError, match=r"output\.colors"):
+        parse_job({"scene": {"path": "a.tif"}, "output": {"colors": {True: "#aabbcc"}}})
 
 
 @pytest.mark.parametrize("name", ["a/b", "../up", "", ".."])

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
@@ -58,6 +59,14 @@ def _as_hex(value: Any) -> Any:
         return value.lower()
     raise ValueError(f'{value!r} is no colour: give "#005ce6" or [0, 92, 230]')
 
+
+def _as_key(value: Any) -> Any:
+    """Write a class number as TOML writes keys, in which there are no numbers."""
+    return str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+
+
+ClassKey = Annotated[str, BeforeValidator(_as_key)]
+"""Name or number of a class."""
 
 ClassColor = Annotated[str, BeforeValidator(_as_hex)]
 """A colour in sRGB, as "#rrggbb"."""
@@ -413,7 +422,7 @@ class OutputOptions(Options):
     "report" (``report.html``, one page of 2 to 15 MB that shows and explains the run), "qml"
     (style for QGIS), "envi" (classification), "gpkg" (polygons and areas of the classes), "stac" (item for
     catalogues), "zarr" (CF / GeoZarr), or a format of another package."""
-    colors: dict[str, ClassColor] = Field(default_factory=dict)
+    colors: dict[ClassKey, ClassColor] = Field(default_factory=dict)
     """Colours of classes, by name or number: "#005ce6" or [0, 92, 230]. Other classes keep the colour of the
     labels or get one by the meaning of their name (water is blue)."""
     eigenvectors: Annotated[int, Field(ge=0, le=1000)] = 10
