@@ -33,8 +33,9 @@ def save(tmp_path):
         frame = geopandas.GeoDataFrame(columns, geometry=list(geometry), crs=UTM)
         frame = frame.to_crs(crs) if crs else frame.set_crs(None, allow_override=True)
         if name.endswith(".parquet"):
-            # A box around each feature, and a second column of geometries.
+            # A box around each feature, a second column of geometries, and an index that counts in no order.
             frame = frame.assign(middle=frame.centroid)
+            frame.index = 7 * np.arange(len(frame))[::-1]
             frame.to_parquet(tmp_path / name, write_covering_bbox=True)
         else:
             frame.to_file(tmp_path / name)

@@ -223,7 +223,7 @@ def _read(
         import geopandas
 
         # It has one layer, and GDAL seldom the driver.
-        frame = geopandas.read_parquet(local_path(path))
+        frame = geopandas.read_parquet(local_path(path)).reset_index(drop=True)
         others = frame.columns[frame.dtypes == "geometry"].drop(frame.geometry.name)
         return frame.drop(columns=others), ()
     from pyogrio import read_dataframe
