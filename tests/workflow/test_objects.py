@@ -6,9 +6,11 @@ import subprocess
 import sys
 
 import dask.array
+import dask.dataframe
 import geopandas
 import numpy as np
 import pandas
+import pyarrow
 import pytest
 import rasterio
 import rioxarray
@@ -329,6 +331,30 @@ def test_frames__columns_are_known_by_name(tmp_path, monkeypatch, parquet):
         )
     )
     assert (np.asarray(again.class_map) == kind).mean() > 0.98
+
+
+def test_frames__columns_of_other_packages_are_known_by_name(tmp_path):
+    frame, kind = tables()
+    features, turned = frame[list("abcde")], frame[list("edcba")]
+    made = [pyarrow.Table.from_pandas]
+    if importlib.util.find_spec("polars") is not None:
+        made.append(importlib.import_module("polars").from_pandas)
+    for number, make in enumerate(made):
+        labels = pyarrow.array(np.where(np.arange(len(kind)) % 4, None, frame.species))
+        job = eigenscape.job_for(
+            make(features), labels, directory=tmp_path, features={"method": "none"},
+            learn={"method": "interpolated", "trials": 2}, spectrum={"dimension": 4},
+        )  # fmt: skip
+        trained = eigenscape.run(job, run_dir=tmp_path / f"run{number}")
+        applied = eigenscape.apply(trained, make(turned), run_dir=tmp_path / f"applied{number}")
+        assert (np.asarray(applied.class_map) == kind).mean() > 0.98
+        expected = eigenscape.extend(trained, features.to_numpy())
+        np.testing.assert_array_equal(eigenscape.extend(trained, make(turned)), expected)
+        found, _ = eigenscape.classify_new(trained, make(turned))
+        assert (found == kind).mean() > 0.98
+    for refused, what in ((eigenscape.extend, "samples"), (eigenscape.apply, "scene")):
+        with pytest.raises(InputError, match=f"{what}: a data frame of dask.*compute"):
+            refused(trained, dask.dataframe.from_pandas(turned, npartitions=2))
 
 
 def test_frames__what_is_no_table_of_numbers_is_refused(tmp_path):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.files.whole import explain_write_errors
-from eigenscape.errors import SceneError
+from eigenscape.errors import MissingExtraError, SceneError
 from eigenscape.scenes.formats.rasters.rasterfiles import expect_missing_georeference
 from eigenscape.scenes.labels.vectorclasses import choose_attribute, possible_attributes
 from eigenscape.scenes.labels.vectorlayers import attributes
@@ -120,6 +120,42 @@ def write_table(values: Any, folder: Path, name: str) -> Path:
         target.flush()
 
     return _write_named(folder, name, ".npy", write)
+
+
+def as_pandas(given: Any, what: str) -> Any:
+    """Return a table or column of polars, pyarrow and others as that of pandas; other objects as they are.
+
+    Parameters
+    ----------
+    given
+        Anything.
+    what
+        What errors call it.
+
+    Raises
+    ------
+    SceneError
+        It is a data frame of dask.
+    MissingExtraError
+        polars needs pyarrow for it.
+    """
+    if hasattr(given, "divisions"):
+        raise SceneError(
+            f"{what}: a data frame of dask, whose length is not known. Call its method compute() first, or "
+            "write it to a Parquet file and give its path; .to_dask_array(lengths=True) keeps the values "
+            "without the names of the columns."
+        )
+    # Arrays of xarray would become data frames whose columns are coordinates.
+    if hasattr(given, "dims") or not hasattr(given, "to_pandas"):
+        return given
+    try:
+        return given.to_pandas()
+    except ModuleNotFoundError:
+        raise MissingExtraError("pyarrow", "tables", f"A table of {_package(given)}") from None
+
+
+def _package(given: Any) -> str:
+    return type(given).__module__.partition(".")[0]
 
 
 def has_named_columns(given: Any) -> bool:

@@ -33,7 +33,7 @@ from eigenscape.job.options import Laplacian
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.scenes.types import Bands
 from eigenscape.scenes.views.centring import centre
-from eigenscape.scenes.writing import has_named_columns
+from eigenscape.scenes.writing import as_pandas, has_named_columns
 from eigenscape.spectrum.kernels.forms import FORMS
 from eigenscape.spectrum.trained import FlatNeighbors, Trained
 from eigenscape.store.manifest import HasPath, path_of
@@ -110,6 +110,7 @@ def extend(run: str | Path | HasPath, samples: Any, *, memory: str = "1GiB") -> 
     path = path_of(run)
     trained = Trained.open(path)
     require_whole(path, exclude="export")
+    samples = as_pandas(samples, "samples")
     if issparse(samples):
         samples = csr_array(samples)
     elif not hasattr(samples, "shape"):

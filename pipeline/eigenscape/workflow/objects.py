@@ -11,6 +11,7 @@ from eigenscape.errors import JobError, SceneError
 from eigenscape.job.jobfile import Job, load_job, parse_job
 from eigenscape.scenes.objects import filled, numbered, raster_of
 from eigenscape.scenes.writing import (
+    as_pandas,
     has_named_columns,
     holds_points,
     write_columns,
@@ -66,8 +67,8 @@ def job_for(
     scene
         `xarray.DataArray` or `xarray.Dataset` with axes y, x and band, and the coordinate system that
         rioxarray or a coordinate ``spatial_ref`` gives it; a NumPy or dask array, shape (rows, columns,
-        bands), or (samples, features) for a table; a `pandas.DataFrame`, whose columns keep their names; or
-        what ``scene.path`` takes: a path, or a list of paths.
+        bands), or (samples, features) for a table; a data frame of pandas or polars or a table of pyarrow,
+        whose columns keep their names; or what ``scene.path`` takes: a path, or a list of paths.
     labels
         Class of each pixel, a number with 0 for none, or a name that is empty where there is none: a
         `xarray.DataArray` on any grid; an array, list or series of shape (rows, columns) or (samples,); a
@@ -151,6 +152,7 @@ def files_of(
     """
     _check_name(name)
     folder = directory / _SCENES
+    scene, labels = as_pandas(scene, "scene"), as_pandas(labels, "labels")
     given: dict[str, Any] = {}
     if _is_path(scene) or (isinstance(scene, list | tuple) and all(map(_is_path, scene))):
         given["path"] = str(scene) if _is_path(scene) else [str(path) for path in scene]

@@ -22,6 +22,7 @@ from eigenscape.learn.classify.kernels.nearest import nearest_rows, vote
 from eigenscape.learn.classify.shortlists import Shortlists, plan_shortlists
 from eigenscape.learn.decide.kernels.decisions import evened
 from eigenscape.learn.propagate.kernels.geodesic import geodesic_nearest, undirected
+from eigenscape.scenes.writing import as_pandas
 from eigenscape.spectrum.extension import band_numbers, finite_rows, read_rows
 from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.trained import Trained
@@ -275,6 +276,7 @@ def classify_new(
         raise InputError(
             f"k = {k!r}: a whole number of neighbours votes, at least one. Give 1 or more."
         )
+    samples = as_pandas(samples, "samples")
     if isinstance(samples, np.ma.MaskedArray):
         samples = samples.astype(np.float64).filled(np.nan)
     elif not hasattr(samples, "shape"):
