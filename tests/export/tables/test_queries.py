@@ -20,6 +20,7 @@ ROTATED = (10.0, 2.0, 364095.0, 2.0, -10.0, 5809965.0)
 @pytest.mark.parametrize("transform", [ROTATED, None])
 def test_write_queries__order_place_and_classes(tmp_path, transform):
     run, pixel = Run(tmp_path), np.array([1, 4, 5, 9, 11])
+    run.commit("ingest", run.workspace("ingest", "aa"), Record("aa", 0, 0, (), (), {}))
     arrays = {
         "samples/pixel": pixel,
         "labels/class": np.array([1, 2, 2, 1, 7], np.uint16),

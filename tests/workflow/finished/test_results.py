@@ -2,6 +2,7 @@ import json
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import rasterio
 import scipy.sparse as sp
@@ -54,6 +55,43 @@ def test_open_run__leaves_out_the_values_of_a_sparse_table(tmp_path):
     np.testing.assert_array_equal(found["label"], np.arange(30))
     np.testing.assert_array_equal(found["row"], np.arange(30))
     assert not found["column"].any()
+
+
+def test_rows__of_drawn_samples_are_those_of_the_table(tmp_path):
+    rng = np.random.default_rng(4)
+    kind = rng.integers(3, size=400)
+    values = rng.normal(size=(400, 4)) + 8 * np.eye(3, 4)[kind]
+    labels = np.where(rng.random(400) < 0.3, kind + 1, 0)
+    np.save(tmp_path / "x.npy", values)
+    np.save(tmp_path / "y.npy", labels)
+    np.save(tmp_path / "mask.npy", np.arange(400) % 5 > 0)
+    keys = {"path": "x.npy", "samples": 200, "seed": 1, "mask": "mask.npy"}
+    tables = {
+        "features": {"method": "none"}, "spectrum": {"dimension": 4},
+        "learn": {"method": "interpolated", "trials": 2, "queries": 6},
+    }  # fmt: skip
+    job = eigenscape.parse_job(
+        {"scene": {**keys, "labels": "y.npy"}, **tables}, name="drawn", base=tmp_path
+    )
+    run = eigenscape.run(job, run_dir=tmp_path / "run")
+    override = ["scene.samples=200", "scene.seed=1", f"scene.mask={tmp_path / 'mask.npy'}"]
+    applied = eigenscape.apply(
+        run, tmp_path / "x.npy", overrides=override, run_dir=tmp_path / "applied"
+    )
+    for result in (run, applied):
+        opened = eigenscape.open_run(result)
+        rows = opened["row"].values
+        assert (np.diff(rows) > 0).all()
+        assert rows.max() > 300
+        origin = opened["origin"].values if "origin" in opened else 0
+        np.testing.assert_allclose(opened["values"] + origin, values[rows], rtol=1e-5)
+        table = pd.read_csv(result.outputs["classes"])
+        np.testing.assert_array_equal(table["row"], rows)
+        assert (table["class"] == kind[rows] + 1).mean() > 0.98
+        assert not (rows % 5 == 0).any()
+    queries = pd.read_csv(run.outputs["queries"])
+    assert not labels[queries["row"]].any()
+    assert (queries["class"] == kind[queries["row"]] + 1).all()
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from eigenscape.base.blocks import blocks
 from eigenscape.export.canvas import Canvas
 from eigenscape.export.pictures.quicklook import choose_rgb_bands, stretch_rgb
 from eigenscape.export.report.source import Source
+from eigenscape.scenes.ingest.places import source_pixels
 
 PICTURE_PIXELS = 1_200_000
 """Pixels of the page's pictures, at most: of larger scenes every few rows and columns are taken."""
@@ -274,7 +275,7 @@ def plane(source: Source) -> dict[str, list[Any]] | None:
     found: dict[str, list[Any]] = {
         "x": np.round(at[:, 0].astype(np.float64), 8).tolist(),
         "y": np.round(at[:, 1].astype(np.float64), 8).tolist(),
-        "row": taken(pixel).tolist(),
+        "row": source_pixels(source.summary("ingest"), taken(pixel)).tolist(),
     }
     if source.classes:
         places = {one.number: place for place, one in enumerate(source.classes, 1)}

@@ -10,15 +10,16 @@ from eigenscape.base.files.cells import to_cell
 from eigenscape.base.files.whole import written_whole
 from eigenscape.context import Context
 from eigenscape.export.orthorectify import Map, open_map
+from eigenscape.scenes.ingest.places import source_pixels
 from eigenscape.scenes.types import Grid, Legend
 
 
 def write_queries(context: Context, grid: Grid, legend: Legend, name: str) -> None:
     """Write the proposed pixels as CSV, the one to label first on top.
 
-    Columns are order (from 1), row and column (from 0), x and y of the centre of the pixel in the
-    scene's coordinate system (empty without one), number and name of the class that it was given,
-    its probability, number and name of the second most probable class.
+    Columns are order (from 1), row and column (from 0; of a table of which samples are drawn, the row among
+    all), x and y of the centre of the pixel in the scene's coordinate system (empty without one), number and
+    name of the class that it was given, its probability, number and name of the second most probable class.
 
     Parameters
     ----------
@@ -36,6 +37,10 @@ def write_queries(context: Context, grid: Grid, legend: Legend, name: str) -> No
     called, pixel = context.open("labels/class"), context.open("samples/pixel")
     confidence = context.open("labels/confidence")
     runner_up = context.open("labels/query_runner_up")[...]
+    ingest = context.run.record("ingest")
+    assert ingest is not None, "export follows ingest"
+    taken = np.array([pixel[sample] for sample in samples.tolist()], np.int64)
+    pixels = source_pixels(ingest.summary, taken)
     stream = io.StringIO(newline="")
     table = csv.writer(stream, lineterminator="\n")
     table.writerow(
@@ -52,8 +57,8 @@ def write_queries(context: Context, grid: Grid, legend: Legend, name: str) -> No
             "second_name",
         ]
     )
-    for place, sample in enumerate(samples.tolist()):
-        row, column = divmod(int(pixel[sample]), grid.width)
+    for place, (sample, at) in enumerate(zip(samples.tolist(), pixels.tolist(), strict=True)):
+        row, column = divmod(at, grid.width)
         first, second = int(called[sample]), int(runner_up[place])
         table.writerow(
             [

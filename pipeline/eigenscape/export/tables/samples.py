@@ -9,13 +9,14 @@ from eigenscape.base.memory import CHUNK_ROWS
 from eigenscape.context import Context
 from eigenscape.export.arrays import RunDirectory
 from eigenscape.export.pictures.scatter import MOST_POINTS, write_scatter
+from eigenscape.scenes.ingest.places import source_pixels
 from eigenscape.scenes.types import Legend
 
 _CSV_ROWS = CHUNK_ROWS // 2
 
 
 def write_classes(context: Context, legend: Legend, name: str) -> None:
-    """Write row (from 0), class number, class name and confidence of every sample as CSV.
+    """Write row of the table (from 0), class number, class name and confidence of every sample as CSV.
 
     Parameters
     ----------
@@ -28,10 +29,12 @@ def write_classes(context: Context, legend: Legend, name: str) -> None:
     """
     arrays = [context.open(f"labels/{part}") for part in ("class", "confidence")]
     pixel = context.open("samples/pixel")
+    ingest = context.run.record("ingest")
+    assert ingest is not None, "export follows ingest"
     with csv_rows(context.workspace.file(name)) as table:
         table.writerow(["row", "class", "name", "confidence"])
         for start, stop in blocks(pixel.shape[0], _CSV_ROWS):
-            rows = pixel[start:stop].tolist()
+            rows = source_pixels(ingest.summary, pixel[start:stop]).tolist()
             numbers, shares = (array[start:stop].tolist() for array in arrays)
             table.writerows(
                 (row, number, to_cell(legend.names.get(number, "")), f"{share:.4f}")

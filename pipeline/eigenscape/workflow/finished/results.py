@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from eigenscape.errors import InputError
 from eigenscape.export.canvas import Canvas
 from eigenscape.export.legends.flags import class_flags
 from eigenscape.export.report.source import Source
+from eigenscape.scenes.ingest.places import source_pixels
 from eigenscape.scenes.types import Grid
 from eigenscape.store.manifest import HasPath, path_of, read_manifest
 from eigenscape.store.rows import Rows
@@ -75,15 +76,15 @@ def open_run(run: str | Path | HasPath) -> xarray.Dataset:
     -------
     xarray.Dataset
         Dimensions ``sample``, ``band``, ``feature``, ``neighbor``, ``mode``; coordinates ``row`` and
-        ``column`` of every sample, ``y`` and ``x`` of the centre of its pixel and ``spatial_ref`` (as
-        rioxarray reads it) where the scene has a georeference, and ``wavelength`` of every band in
-        nanometres, if the scene has it. ``attrs`` hold ``height``, ``width``, ``crs_wkt`` and ``transform``
-        (if the scene has them), and ``class_names``, JSON text: ``json.loads(ds.attrs["class_names"])``
-        gives the names by number, ``{"1": "corn"}``. ``ds.to_netcdf`` writes all of it. For an image of a
-        variable, use ``ds["class"].set_index(sample=("row", "column")).unstack()``. If there is an
-        ``origin`` (band), it was subtracted from ``values``. ``values`` (and sparse ``features``) of a
-        sparse table are omitted, because xarray has no lazy sparse array; `eigenscape.store.rows.Rows`
-        reads them.
+        ``column`` of every sample (with ``scene.samples`` the row in the whole table), ``y`` and ``x`` of the
+        centre of its pixel and ``spatial_ref`` (as rioxarray reads it) where the scene has a georeference,
+        and ``wavelength`` of every band in nanometres, if the scene has it. ``attrs`` hold ``height``,
+        ``width``, ``crs_wkt`` and ``transform`` (if the scene has them), and ``class_names``, JSON text:
+        ``json.loads(ds.attrs["class_names"])`` gives the names by number, ``{"1": "corn"}``. ``ds.to_netcdf``
+        writes all of it. For an image of a variable, use ``ds["class"].set_index(sample=("row",
+        "column")).unstack()``. If there is an ``origin`` (band), it was subtracted from ``values``.
+        ``values`` (and sparse ``features``) of a sparse table are omitted, because xarray has no lazy sparse
+        array; `eigenscape.store.rows.Rows` reads them.
 
     Raises
     ------
@@ -116,6 +117,8 @@ def open_run(run: str | Path | HasPath) -> xarray.Dataset:
             names = store.open(place).metadata.dimension_names
             variables[name] = (names, lazy_array(store.array_path(place)))
     pixel = lazy_array(store.array_path("samples/pixel"))
+    if "subset" in summary:
+        pixel = pixel.map_blocks(partial(source_pixels, summary), meta=pixel._meta)
     row, column = pixel // grid["width"], pixel % grid["width"]
     coordinates: dict[str, Any] = {"row": ("sample", row), "column": ("sample", column)}
     if grid["transform"] is not None:

@@ -14,6 +14,7 @@ from eigenscape.features.method import feature_method
 from eigenscape.job.jobfile import Job
 from eigenscape.job.study import Coordinates
 from eigenscape.labels.training import Draws
+from eigenscape.scenes.ingest.places import source_pixels
 from eigenscape.scenes.names import sample_names
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.registry import registered_file
@@ -156,7 +157,7 @@ class Shown:
         JobError
             One of them is no sample.
         """
-        pixel = self.run.open("samples/pixel")[...]
+        pixel = source_pixels(self.summary("ingest"), self.run.open("samples/pixel")[...])
         place = np.minimum(np.searchsorted(pixel, rows), len(pixel) - 1)
         for row, found in zip(rows, pixel[place].tolist(), strict=True):
             if row != found:
