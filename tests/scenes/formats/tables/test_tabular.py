@@ -245,6 +245,28 @@ def test_heads_of_csv_files(tmp_path, scene, rng):
     np.testing.assert_array_equal(scene("bare.csv", columns=[3]).read(0, 50)[0][:, 0, 0], X[:, 2])
 
 
+def test_an_index_of_pandas_is_no_feature(tmp_path, scene, labels):
+    frame = pd.DataFrame({"a": [1.5, 2, 3], "b": [3, 2, 1.5], "y": ["p", "q", "p"]})
+    plots = pd.Index([10, 11, 12], name="plot")
+    sites = pd.MultiIndex.from_arrays([[1, 2, 3], [4, 5, 6]], names=["site", None])
+    for index, told in (
+        (plots, "y (text), plot (an index)"),
+        (sites, "y (text), site (an index), column 5 (no name, an index)"),
+        (pd.RangeIndex(3, name="plot"), "y (text)"),
+        (plots.astype(str), "y (text), plot (text)"),
+    ):
+        frame.set_axis(index).to_parquet(tmp_path / "t.parquet")
+        opened = scene("t.parquet")
+        assert opened.bands.names == ("a", "b")
+        assert describe_scene(opened)[1:] == [f"columns left out: {told}"]
+    frame.set_axis(plots).to_parquet(tmp_path / "t.parquet")
+    named = scene("t.parquet", columns=["b", "plot"])
+    assert named.read(0, 3)[0][:, 0].tolist() == [[3, 10], [2, 11], [1.5, 12]]
+    # An index may hold the labels.
+    frame.set_index("y").to_parquet(tmp_path / "t.parquet")
+    assert labels("t.parquet", labels_field="y").read(0, 3)[:, 0].tolist() == [1, 2, 1]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

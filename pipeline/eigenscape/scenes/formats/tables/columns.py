@@ -15,8 +15,11 @@ class Column:
         Whether it holds numbers, so that it is a feature unless the job says otherwise.
     fault
         Why it cannot be a feature, as the end of a sentence; "" if it can.
+    index
+        Whether it is an index of pandas, which is a feature only if the job names it.
     """
 
     name: str
     numbers: bool
     fault: str = ""
+    index: bool = False

@@ -1,6 +1,6 @@
 """Parquet files: rows in windows, decoded a batch at a time within their row groups."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,7 +105,11 @@ def open_parquet(path: str) -> ParquetFile:
     """
     with reading(path), parquet.ParquetFile(local_path(path), memory_map=True) as file:
         groups = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
-        columns = tuple(map(_describe, file.schema_arrow))
+        schema = file.schema_arrow
+        stored = (schema.pandas_metadata or {}).get("index_columns", [])
+        # The index of a range has no column, but a description.
+        indices = {name for name in stored if isinstance(name, str)}
+        columns = tuple(_describe(column, indices) for column in schema)
     return ParquetFile(path, columns, tuple(np.cumsum([0, *groups]).tolist()))
 
 
@@ -115,11 +119,12 @@ def has_geometries(path: str) -> bool:
         return b"geo" in (file.metadata.metadata or {})
 
 
-def _describe(column: Any) -> Column:
+def _describe(column: Any, indices: Collection[str]) -> Column:
     kind, is_a = column.type, pa.types
     numbers = is_a.is_integer(kind) or is_a.is_floating(kind) or is_a.is_boolean(kind)
     numbers = numbers or is_a.is_decimal(kind)
-    return Column(column.name, numbers, "" if numbers else f"is of type {kind}, no number")
+    fault = "" if numbers else f"is of type {kind}, no number"
+    return Column(column.name, numbers, fault, index=column.name in indices)
 
 
 def _to_float(values: Any) -> NDArray[np.float64]:

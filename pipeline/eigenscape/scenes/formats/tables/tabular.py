@@ -31,7 +31,7 @@ from eigenscape.scenes.types import Bands, Grid
 _RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
 _WINDOW = 2**21
 _INDEX = "__index_level_"
-"""How pandas calls the index that it stores in Parquet files."""
+"""How pandas calls an index without a name that it stores in Parquet files."""
 
 
 @dataclass(frozen=True)
@@ -201,6 +201,8 @@ def _choose(
             left.append(f"{column.name} (text)")
         elif not column.name or column.name.startswith(_INDEX):
             left.append(f"column {place + 1} (no name, an index)")
+        elif column.index:
+            left.append(f"{column.name} (an index)")
         else:
             chosen.append(place)
     if not chosen:
