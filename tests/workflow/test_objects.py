@@ -366,6 +366,17 @@ def test_frames__what_is_no_table_of_numbers_is_refused(tmp_path):
         eigenscape.job_for(frame.to_numpy(), directory=tmp_path)
 
 
+@pytest.mark.parametrize("mark", ["-1", "0", "None", "NA"])
+def test_labels__texts_that_mean_none(tmp_path, mark):
+    frame, _ = tables(30)
+    hidden = np.arange(30) % 3 == 0
+    labels = np.where(hidden, mark, frame.species)
+    with pytest.warns(UserWarning, match=rf"labels: {mark} in the array means no label \(10 of 30"):
+        job = eigenscape.job_for(frame[list("abcde")], labels, directory=tmp_path)
+    assert [*job.scene.classes.values()] == sorted({*frame.species})
+    np.testing.assert_array_equal(np.load(job.scene.labels) == 0, hidden)
+
+
 def test_labels__numbers_beside_missing_ones(tmp_path):
     frame, kind = tables(30)
     labels = pandas.Series(kind, dtype="Int64").mask(np.arange(30) % 3 == 0)

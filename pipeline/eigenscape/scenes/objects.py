@@ -11,6 +11,7 @@ import numpy as np
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.bandlists import to_nanometers, told_unit
 from eigenscape.scenes.grids import COLUMN_AXES, ROW_AXES, even_steps, transform_of_centres
+from eigenscape.scenes.labels.classnumbers import is_numeral, told_unnamed, unnamed
 from eigenscape.scenes.labels.vectorclasses import classify
 from eigenscape.scenes.types import Grid
 
@@ -146,7 +147,7 @@ def numbered(labels: Any) -> tuple[Any, dict[int, str]]:
     ----------
     labels
         Array, dask array, `xarray.DataArray`, list, or series of pandas. An empty name, None and NaN mean no
-        label.
+        label, and so do the texts that mean none in a file.
 
     Raises
     ------
@@ -179,6 +180,12 @@ def numbered(labels: Any) -> tuple[Any, dict[int, str]]:
                 "names alone, with an empty one where there is no label, or numbers alone, with 0 there."
             )
         return labels, {}
+    words = {*values.ravel().tolist()} - {""}
+    if not all(map(is_numeral, words)) and (missing := unnamed(words)):
+        found = np.isin(values, list(missing))
+        told = told_unnamed(missing, "the array", f"{int(found.sum()):,} of {values.size:,} labels")
+        warnings.warn(f"labels: {told}.", UserWarning, stacklevel=2)
+        values[found] = ""
     numbers, legend = classify({"class": values.ravel()}, "class", "labels")
     numbers = numbers.reshape(values.shape)
     return (labels.copy(data=numbers) if hasattr(labels, "dims") else numbers), {**legend.names}

@@ -45,6 +45,8 @@ def objects(values):
         (objects(["a", "b", pd.NA, "a", pd.NaT]), ["a", "b"]),
         (np.array(["a", "b", "-1", "a", "-1"]), ["a", "b"]),
         (np.array(["a", "b", -1, "a", -1]), ["a", "b"]),
+        (np.array(["a", "b", "", "a", ""]), ["a", "b"]),
+        (objects(["a", "b", "", "a", None]), ["a", "b"]),
         (pd.Series(WORDS), ["a", "b"]),
         (pd.Series(WORDS, dtype="string"), ["a", "b"]),
         (pd.Series(WORDS, dtype="category"), ["a", "b"]),

@@ -128,7 +128,7 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         ----------
         X : array-like, sparse array or dask array, shape (n, d)
         y : array-like, shape (n,)
-            Labels: numbers or texts; -1, None, NaN or a missing value of pandas for none.
+            Labels: numbers or texts; -1, "", None, NaN or a missing value of pandas for none.
 
         Returns
         -------

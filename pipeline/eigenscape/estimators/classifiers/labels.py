@@ -1,7 +1,7 @@
 """Labels of some samples, and which samples have none.
 
 A sample has no label where `y` is -1 (a number, or the text "-1", which NumPy makes of it among
-texts), None, NaN, masked or a missing value of pandas.
+texts), an empty text, None, NaN, masked or a missing value of pandas.
 """
 
 from typing import Any
@@ -18,6 +18,7 @@ from sklearn.utils.validation import column_or_1d
 from eigenscape.errors import EstimatorError
 
 UNLABELLED = -1
+_UNLABELLED_TEXTS = ("", str(UNLABELLED))
 
 _MADE_OF_MISSING = ("nan", "<NA>")
 """Texts that NumPy and pandas make of missing values among texts."""
@@ -156,7 +157,7 @@ def is_labelled(labels: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which samples have a label: see the head of this module."""
     kind = labels.dtype.kind
     if kind == "U":
-        return np.asarray(labels != str(UNLABELLED), np.bool_)
+        return ~np.isin(labels, _UNLABELLED_TEXTS)
     if kind != "O":
         return np.asarray((labels != UNLABELLED) & ~pd.isna(labels), np.bool_)
     known = ~pd.isna(labels)
@@ -165,7 +166,7 @@ def is_labelled(labels: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _is_label(label: Any) -> bool:
-    return bool(label != str(UNLABELLED) if isinstance(label, str) else label != UNLABELLED)
+    return label not in _UNLABELLED_TEXTS if isinstance(label, str) else bool(label != UNLABELLED)
 
 
 def encode_labels(y: Any, samples: int, *, least: int = 1) -> tuple[NDArray[Any], NDArray[np.intp]]:

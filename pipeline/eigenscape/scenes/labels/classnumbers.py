@@ -1,5 +1,6 @@
-"""Numbers in a file to class numbers: whole, 1 ... 65535, 0 for none."""
+"""Numbers in a file to class numbers: whole, 1 ... 65535, 0 for none; texts that mean none among names."""
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,40 @@ from eigenscape.errors import SceneError
 
 MOST_CLASSES = 65535
 """Largest class number: labels are stored in 16 bits, 0 means none."""
+
+_UNNAMED = {"", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "NULL", "null", "None", "-1"}
+"""How programs write missing names: "Na" (sodium) may be a class."""
+
+
+def unnamed(names: Collection[str]) -> set[str]:
+    """Return which of some texts mean no label; the others are names of classes.
+
+    Parameters
+    ----------
+    names
+        The distinct texts. 0 may be the name of a class only beside numerals, such as 0, 1 and 2b.
+    """
+    missing, zeros = _UNNAMED.intersection(names), {*filter(is_zero, names)}
+    numerals = any(map(is_numeral, {*names} - missing - zeros))
+    return missing if numerals else missing | zeros
+
+
+def told_unnamed(found: Collection[str], where: str, count: str) -> str:
+    """Return what is said of texts that mean no label, beside the empty one.
+
+    Parameters
+    ----------
+    found
+        The texts.
+    where
+        Where they are.
+    count
+        Of how many rows, samples or pixels.
+    """
+    return (
+        f"{', '.join(sorted(found))} in {where} means no label ({count}). If it is a class, "
+        "give it another name"
+    )
 
 
 def to_number(value: Any) -> float:
@@ -22,6 +57,15 @@ def to_number(value: Any) -> float:
     if isinstance(value, str) and "_" in value:
         raise ValueError(f"{value!r} is no number")
     return float(value)
+
+
+def is_numeral(text: str) -> bool:
+    """Return whether a text is a number; see `to_number`."""
+    try:
+        to_number(text)
+    except ValueError:
+        return False
+    return True
 
 
 def is_zero(value: Any) -> bool:

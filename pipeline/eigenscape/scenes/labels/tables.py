@@ -20,15 +20,15 @@ from eigenscape.scenes.labels.classnumbers import (
     is_zero,
     label_out_of_range,
     to_number,
+    told_unnamed,
     told_zero_of,
+    unnamed,
 )
 from eigenscape.scenes.labels.vectorclasses import classify
 from eigenscape.scenes.types import Grid, Legend
 
 _MISSING = {"", "na", "n/a", "nan", "null", "none"}
 """How missing numbers are written."""
-_UNNAMED = {"", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "NULL", "null"}
-"""How programs write missing names: "None" and "Na" (sodium) may be classes."""
 
 
 @dataclass(frozen=True)
@@ -116,15 +116,10 @@ def label_column(file: TabularFile, field: str | None) -> TableLabels:
     notes: list[str] = []
     if any(number == 0 and is_zero(value) for value, number in numbers.items()):
         notes.append(told_zero_of(f"the column {name!r}"))
-    unnamed = (
-        [value for value in sorted(counts) if value in _UNNAMED - {""}] if legend.names else []
-    )
-    if unnamed:
-        count = sum(counts[value] for value in unnamed)
-        notes.append(
-            f"{', '.join(unnamed)} in the column {name!r} means no label ({count:,} of {file.rows:,} "
-            "rows). If it is a class, give it another name"
-        )
+    if legend.names and (missing := unnamed(counts) - {""}):
+        count = sum(counts[value] for value in missing)
+        told = f"{count:,} of {file.rows:,} rows"
+        notes.append(told_unnamed(missing, f"the column {name!r}", told))
     return TableLabels(file, column, numbers, legend, tuple(notes))
 
 
@@ -148,7 +143,8 @@ def _number_classes(distinct: list[Any], name: str, path: str) -> tuple[dict[Any
     try:
         column = np.array([to_number(value) for value in given])
     except ValueError:
-        given = [value for value in distinct if value not in _UNNAMED]
+        none = unnamed(distinct)
+        given = [value for value in distinct if value not in none]
         column = np.array(given, object)
     if not given:
         return {}, Legend()

@@ -193,7 +193,8 @@ def test_labels_of_another_file(tmp_path, scene, labels, frame, ending):
     [
         (["3", "", "1", "NA"], [3, 0, 1, 0], {}),
         (["1.0", "2", "nan", "0"], [1, 2, 0, 0], {}),
-        (["b", "", "None", "b"], [2, 0, 1, 2], {1: "None", 2: "b"}),
+        (["b", "", "none", "b"], [1, 0, 2, 1], {1: "b", 2: "none"}),
+        (["b", "0", "2", "0"], [3, 1, 2, 1], {1: "0", 2: "2", 3: "b"}),
         (["1_1", "11", "1_2", "11"], [2, 1, 3, 1], {1: "11", 2: "1_1", 3: "1_2"}),
         (["x 1", '"y, z"', "x 1 ", ""], [1, 2, 1, 0], {1: "x 1", 2: "y, z"}),
     ],
@@ -204,7 +205,7 @@ def test_texts_of_labels(tmp_path, labels, values, numbers, names):
     found = labels("t.csv", labels_field="y")
     assert found.read(0, 4)[:, 0].tolist() == numbers
     assert found.legend.names == names
-    assert bool(found.notes) == ("0" in values)
+    assert bool(found.notes) == (values == ["1.0", "2", "nan", "0"])
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -219,6 +220,18 @@ def test_missing_names_of_labels_are_told(tmp_path, labels, ending):
     assert found.legend.names == {1: "Na", 2: "wood"}
     assert found.notes == (
         "NA, NaN in the column 'y' means no label (3 of 6 rows). If it is a class, give it another name",
+    )
+
+
+@pytest.mark.parametrize("mark", ["-1", "0", "None"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_marks_of_no_label_beside_names(tmp_path, labels, mark, ending):
+    given = pd.DataFrame({"a": range(4), "y": ["wood", mark, "fen", mark]})
+    save(tmp_path, f"t.{ending}", given)
+    found = labels(f"t.{ending}", labels_field="y")
+    assert found.read(0, 4)[:, 0].tolist() == [2, 0, 1, 0]
+    assert found.notes == (
+        f"{mark} in the column 'y' means no label (2 of 4 rows). If it is a class, give it another name",
     )
 
 
