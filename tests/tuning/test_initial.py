@@ -200,6 +200,24 @@ def test_find_bad_bands__columns_that_differ_in_few_samples(written_job, tmp_pat
     assert "# Columns 21: constant in all valid samples." in text
 
 
+def test_find_bad_bands__row_numbers_behind_the_labels(written_job, tmp_path):
+    rng = np.random.default_rng(0)
+    columns = ("class", "id", "a", "five", "b")
+    values = [rng.integers(1, 4, 90), np.arange(90) + 10_000, rng.normal(size=90), np.full(90, 5)]
+    rows = np.column_stack([*values, rng.normal(size=90)]).astype(object)
+    rows[:, [0, 1, 3]] = rows[:, [0, 1, 3]].astype(int)
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+    (tmp_path / "samples.csv").write_text("\n".join(lines) + "\n")
+    text, job = written_job(tmp_path / "samples.csv")
+    assert job.scene.labels_field == "class"
+    assert "# Columns 1: rises by 1 from row to row, as row numbers do." in text
+    assert "# Columns 3: constant in all valid samples." in text
+    scene = open_scene(job.scene, job.resolve)
+    good = [scene.bands.names[place] for place in scene.bands.good_index]
+    assert good == ["a", "b"]
+    assert "row numbers" not in " ".join(scene.notes)
+
+
 def test_find_bad_bands__columns_without_values_in_fewer_than_half_of_the_samples(tmp_path):
     table = np.random.default_rng(0).normal(size=(5000, 3))
     table[::312, 0] = np.nan  # rows that are spread as those that an image is judged by

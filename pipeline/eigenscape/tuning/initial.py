@@ -98,12 +98,6 @@ def job_text(
         return parse_job(table, name=name, base=base, source=f"{name}.toml")
 
     opened = open_scene(parse().scene, parse().resolve)
-    bad = find_bad_bands(parse(), opened)
-    if bad:
-        table["scene"]["bad_bands"] = list(band_ranges([n for each in bad for n in each.numbers]))
-    if find_windows(parse().scene, opened.bands):
-        # The default, said: whoever reads the job sees what is left out.
-        table["scene"]["drop_wavelengths"] = list(DEFAULT)
     given = {"labels_field": field, "labels_layer": layer}
     table["scene"] |= {key: value for key, value in given.items() if value is not None}
     remarks: list[str] = []
@@ -112,13 +106,21 @@ def job_text(
     elif isinstance(opened, TabularScene) and field is None:
         column, remarks = _find_column(opened.file)
         table["scene"] |= {"labels_field": column} if column else {}
+    # Without the column of the labels, which is not counted as a band.
+    opened = open_scene(parse().scene, parse().resolve)
+    bad = find_bad_bands(parse(), opened)
+    if bad:
+        table["scene"]["bad_bands"] = list(band_ranges([n for each in bad for n in each.numbers]))
+    if find_windows(parse().scene, opened.bands):
+        # The default, said: whoever reads the job sees what is left out.
+        table["scene"]["drop_wavelengths"] = list(DEFAULT)
     # A field of a table that is named, or was found, is a column of its own.
     own = isinstance(opened, TabularScene) and "labels_field" in table["scene"]
     if not labels and not own:
         found, refused = _find_labels(path, base, table, name)
         remarks = [*remarks, *refused]
         table["scene"] |= {"labels": found} if found else {}
-    for key in ("labels_layer", "labels_field"):  # below the file that they are about
+    for key in ("labels", "labels_layer", "labels_field"):  # in this order, below what is left out
         if key in table["scene"]:
             table["scene"][key] = table["scene"].pop(key)
     job = parse()
@@ -155,6 +157,9 @@ def find_bad_bands(job: Job, scene: Scene) -> list[BadBands]:
     if isinstance(scene, SparseScene) or bands.count < 2:
         return []
     found = []
+    rows = np.array(scene.row_numbers if isinstance(scene, TabularScene) else (), np.intp)
+    if len(rows) < bands.count:
+        found.append(BadBands(_numbers(rows), "rises by 1 from row to row, as row numbers do"))
     empty = _empty_bands(job, scene)
     found.append(
         BadBands(
@@ -164,7 +169,7 @@ def find_bad_bands(job: Job, scene: Scene) -> list[BadBands]:
     )
     constant = np.setdiff1d(_constant_bands(job, scene, empty), empty)
     # Where all are, nothing is said about the bands; a run refuses pixels that are all alike.
-    if len(constant) + len(empty) < bands.count:
+    if len(constant) + len(empty) + len(rows) < bands.count:
         found.append(BadBands(_numbers(constant), f"constant in all valid {things}"))
     return [each for each in found if each.numbers]
 

@@ -280,6 +280,25 @@ def test_an_index_of_pandas_is_no_feature(tmp_path, scene, labels):
     assert labels("t.parquet", labels_field="y").read(0, 3)[:, 0].tolist() == [1, 2, 1]
 
 
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.usefixtures("small_blocks")
+def test_row_numbers_are_told(tmp_path, scene, frame, ending):
+    numbered = frame.assign(
+        id=np.arange(100) + 10_000, half=np.arange(100) / 2, even=range(0, 200, 2)
+    )
+    save(tmp_path, f"t.{ending}", numbered)
+    told = (
+        "the column 'id' rises by 1 from row to row, as row numbers do, and is taken for a feature; to leave "
+        "it out, add 6 to scene.bad_bands"
+    )
+    assert describe_scene(scene(f"t.{ending}"))[2:] == [told]
+    assert told in describe_scene(scene(f"t.{ending}", samples=50))
+    assert told not in describe_scene(scene(f"t.{ending}", bad_bands=[6]))
+    assert describe_scene(scene(f"t.{ending}", columns=["a", "id"]))[1:] == []
+    save(tmp_path, f"few.{ending}", numbered[["a", "id"]][:19])
+    assert describe_scene(scene(f"few.{ending}"))[1:] == []
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

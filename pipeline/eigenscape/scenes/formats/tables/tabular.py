@@ -30,6 +30,10 @@ from eigenscape.scenes.types import Bands, Grid
 
 _RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
 _WINDOW = 2**21
+_COUNTED_ROWS = 1000
+"""First rows by which a column of row numbers is known."""
+_LEAST_COUNTED = 20
+"""In fewer rows a feature may rise by 1 by chance."""
 _INDEX = "__index_level_"
 """How pandas calls an index without a name that it stores in Parquet files."""
 
@@ -52,6 +56,8 @@ class TabularScene:
         What their numbers mean.
     notes
         What a user should know of the choice.
+    row_numbers
+        Places among `columns`, from 0, of those that look like row numbers and were not named by the job.
     """
 
     grid: Grid
@@ -60,6 +66,7 @@ class TabularScene:
     columns: tuple[int, ...]
     calibration: Calibration
     notes: tuple[str, ...]
+    row_numbers: tuple[int, ...] = ()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -105,7 +112,7 @@ class TabularScene:
 def open_tabular_scene(
     path: str, options: SceneOptions, resolve: Callable[[str], str]
 ) -> TabularScene:
-    """Open a table; of a Parquet file only the footer is read, a CSV file is read through once.
+    """Open a table; of a Parquet file the footer and first rows are read, a CSV file is read through once.
 
     Parameters
     ----------
@@ -134,6 +141,14 @@ def open_tabular_scene(
     kept = sum(good)
     factor = 1.0 if isinstance(options.scale, str) else float(options.scale)
     names = tuple(file.columns[place].name for place in columns)
+    counted: tuple[int, ...] = ()
+    if options.columns is None:
+        counted = _find_row_numbers(file, columns, np.flatnonzero(good))
+        notes += tuple(
+            f"the column {names[place]!r} rises by 1 from row to row, as row numbers do, and is taken for a "
+            f"feature; to leave it out, add {place + 1} to scene.bad_bands"
+            for place in counted
+        )
     return TabularScene(
         grid=Grid(height=file.rows, width=1),
         bands=Bands(good, names=names if file.named else None),
@@ -141,7 +156,21 @@ def open_tabular_scene(
         columns=columns,
         calibration=calibrate([factor] * kept, [0.0] * kept, [(options.nodata,)] * kept),
         notes=notes,
+        row_numbers=counted,
     )
+
+
+def _find_row_numbers(
+    file: TabularFile, columns: Sequence[int], good: NDArray[np.intp]
+) -> tuple[int, ...]:
+    """Return which of the good columns hold whole numbers that rise by 1 in the first rows."""
+    rows = min(file.rows, _COUNTED_ROWS, max(_LEAST_COUNTED, _WINDOW // len(good)))
+    if rows < _LEAST_COUNTED:
+        return ()
+    parts = file.numbers([columns[place] for place in good], 0, rows)
+    first = np.concatenate(list(parts))
+    rising = (np.diff(first, axis=0) == 1).all(axis=0) & (first[0] == np.rint(first[0]))
+    return tuple(good[rising].tolist())
 
 
 def own_label_column(
