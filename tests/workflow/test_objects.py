@@ -14,6 +14,7 @@ import pyarrow
 import pytest
 import rasterio
 import rioxarray
+import scipy.sparse
 import xarray
 
 import eigenscape
@@ -357,6 +358,29 @@ def test_frames__columns_of_other_packages_are_known_by_name(tmp_path):
             refused(trained, dask.dataframe.from_pandas(turned, npartitions=2))
 
 
+@pytest.mark.parametrize("kind", ["csr", "coo", "sample", "named", "lazy"])
+def test_job_for__other_tables(tmp_path, kind):
+    frame, truth = tables()
+    values = frame[list("abcde")].to_numpy().clip(0)
+    named = {"feature": list("abcde")} if kind == "named" else {}
+    table = xarray.DataArray(values, coords=named, dims=("sample", "feature"))
+    labels = xarray.DataArray(np.where(np.arange(300) % 4, 0, truth), dims="sample")
+    if kind in ("csr", "coo"):
+        table = getattr(scipy.sparse, f"{kind}_array")(values)
+    job = eigenscape.job_for(
+        table.chunk({"sample": 90}) if kind == "lazy" else table, labels, directory=tmp_path,
+        features={"method": "none"}, learn={"method": "interpolated", "trials": 2},
+        spectrum={"dimension": 4},
+    )  # fmt: skip
+    ending = {"csr": ".npz", "coo": ".npz", "named": ".parquet"}.get(kind, ".npy")
+    assert job.scene.path.endswith(ending)
+    result = eigenscape.run(job)
+    assert (np.asarray(result.class_map) == truth).mean() > 0.95
+    turned = frame[list("edcba")].clip(lower=0) if kind == "named" else table
+    applied = eigenscape.apply(result, turned, run_dir=tmp_path / "applied")
+    assert (np.asarray(applied.class_map) == truth).mean() > 0.95
+
+
 def test_frames__what_is_no_table_of_numbers_is_refused(tmp_path):
     frame, _ = tables(20)
     twice = frame.set_axis(["a", "b", "c", "d", "a", "species"], axis=1)
@@ -364,6 +388,10 @@ def test_frames__what_is_no_table_of_numbers_is_refused(tmp_path):
         eigenscape.job_for(twice, directory=tmp_path)
     with pytest.raises(SceneError, match=r"scene: an array of type object and shape \(20, 6\)"):
         eigenscape.job_for(frame.to_numpy(), directory=tmp_path)
+    with pytest.raises(SceneError, match="scene: a sparse array of type complex128"):
+        eigenscape.job_for(scipy.sparse.eye_array(20, dtype=complex), directory=tmp_path)
+    image = xarray.DataArray(np.ones((20, 6)), dims=("sample", "line"))
+    assert eigenscape.job_for(image, directory=tmp_path).scene.path.endswith(".tif")
 
 
 @pytest.mark.parametrize("mark", ["-1", "0", "None", "NA"])

@@ -16,6 +16,8 @@ from eigenscape.scenes.labels.vectorclasses import classify
 from eigenscape.scenes.types import Grid
 
 _CUBE_AXES = 3
+_SAMPLE_AXES = ("sample", "samples", "obs")
+"""Names of the first axis of a table, in lower case."""
 _EXACT_BYTES = 4
 """Whole numbers of as many bytes are exact as numbers of 64 bits."""
 
@@ -43,6 +45,27 @@ class Raster:
     wavelength: tuple[float, ...] | None = None
     nodata: float | None = None
     packing: tuple[float, float] | None = None
+
+
+def samples_of(given: Any) -> Any:
+    """Return the table, or labels, of an `xarray.DataArray` whose first axis is samples; others as they are.
+
+    A table whose features have texts as coordinates becomes a data frame of pandas with these as the names of
+    its columns, any other the array that the `xarray.DataArray` holds.
+    """
+    first, *others = getattr(given, "dims", None) or (None,)
+    if hasattr(given, "data_vars") or str(first).lower() not in _SAMPLE_AXES or len(others) > 1:
+        return given
+    # A line of an image has samples, too.
+    if others and str(others[0]).lower() in ROW_AXES:
+        return given
+    names = [given.coords[name].values.tolist() for name in others if name in given.coords]
+    if not names or not all(isinstance(name, str) for name in names[0]):
+        return given.data
+    # Commands that have no data in memory would load it for nothing.
+    import pandas
+
+    return pandas.DataFrame(given.values, columns=names[0])
 
 
 def raster_of(given: Any, what: str = "scene") -> Raster:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, save_npz
 
 from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.errors import MissingExtraError, SceneError
@@ -120,6 +121,38 @@ def write_table(values: Any, folder: Path, name: str) -> Path:
         target.flush()
 
     return _write_named(folder, name, ".npy", write)
+
+
+def write_sparse(values: Any, folder: Path, name: str) -> Path:
+    """Write a sparse array of samples, shape (n, d), as ``.npz`` of compressed rows.
+
+    Parameters
+    ----------
+    values
+        Sparse array or matrix of scipy.
+    folder, name
+        As of `write_raster`.
+
+    Raises
+    ------
+    SceneError
+        Its values are no real numbers.
+    OutputError
+        It cannot be written.
+    """
+    table = csr_array(values)
+    if table.dtype.kind not in "uifb":
+        raise SceneError(
+            f"scene: a sparse array of type {table.dtype}; real numbers are needed. Convert it with .astype."
+        )
+
+    def write(path: Path, digest: Any) -> None:
+        digest.update(repr((table.shape, table.dtype.str)).encode())
+        for part in (table.indptr, table.indices, table.data):
+            digest.update(np.ascontiguousarray(part))
+        save_npz(path, table, compressed=False)
+
+    return _write_named(folder, name, ".npz", write)
 
 
 def as_pandas(given: Any, what: str) -> Any:

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from eigenscape.errors import JobError, SceneError
 from eigenscape.job.jobfile import Job, load_job, parse_job
-from eigenscape.scenes.objects import filled, numbered, raster_of
+from eigenscape.scenes.objects import filled, numbered, raster_of, samples_of
 from eigenscape.scenes.writing import (
     as_pandas,
     has_named_columns,
@@ -18,6 +19,7 @@ from eigenscape.scenes.writing import (
     write_frame,
     write_points,
     write_raster,
+    write_sparse,
     write_table,
 )
 
@@ -67,8 +69,9 @@ def job_for(
     scene
         `xarray.DataArray` or `xarray.Dataset` with axes y, x and band, and the coordinate system that
         rioxarray or a coordinate ``spatial_ref`` gives it; a NumPy or dask array, shape (rows, columns,
-        bands), or (samples, features) for a table; a data frame of pandas or polars or a table of pyarrow,
-        whose columns keep their names; or what ``scene.path`` takes: a path, or a list of paths.
+        bands), or (samples, features) for a table; also for a table, a sparse array of scipy, a
+        `xarray.DataArray` whose first axis is called sample, or a data frame of pandas or polars or a table
+        of pyarrow, whose columns keep their names; or what ``scene.path`` takes: a path, or a list of paths.
     labels
         Class of each pixel, a number with 0 for none, or a name that is empty where there is none: a
         `xarray.DataArray` on any grid; an array, list or series of shape (rows, columns) or (samples,); a
@@ -152,12 +155,16 @@ def files_of(
     """
     _check_name(name)
     folder = directory / _SCENES
-    scene, labels = as_pandas(scene, "scene"), as_pandas(labels, "labels")
+    scene, labels = (
+        as_pandas(samples_of(given), what) for given, what in ((scene, "scene"), (labels, "labels"))
+    )
     given: dict[str, Any] = {}
     if _is_path(scene) or (isinstance(scene, list | tuple) and all(map(_is_path, scene))):
         given["path"] = str(scene) if _is_path(scene) else [str(path) for path in scene]
     elif has_named_columns(scene):
         given["path"] = str(write_columns(scene, folder, name).resolve())
+    elif issparse(scene):
+        given["path"] = str(write_sparse(scene, folder, name).resolve())
     else:
         given["path"] = str(_write(scene, folder, name, "scene", flat=2).resolve())
     if labels is None:
