@@ -223,6 +223,31 @@ def test_missing_names_of_labels_are_told(tmp_path, labels, ending):
     )
 
 
+def test_codes_that_are_one_number_are_told(tmp_path, labels):
+    codes = ["01", "1", "2", "3", "03", "04", "4", "5.0", "5", ""]
+    (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"7,{code}\n" for code in codes))
+    found = labels("t.csv", labels_field="y")
+    assert found.read(0, 10)[:, 0].tolist() == [1, 1, 2, 3, 3, 4, 4, 5, 5, 0]
+    assert found.notes == (
+        "01 and 1, 03 and 3, 04 and 4, ... in the column 'y' are numbers of the same class. If they are "
+        "different classes, give them names",
+    )
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_columns_that_are_left_out_are_told_by_what_they_hold(tmp_path, scene, ending):
+    columns = {"a": [1.5, 2, 3], "y": ["p", "q", "p"], "kind": pd.Categorical(["p", "q", "p"])}
+    told = "y (text), kind (text)"
+    if ending == "parquet":
+        columns |= {"day": pd.date_range("2020", periods=3), "list": [[1], [2], [3]]}
+        told += ", day (timestamp[ns]), list (list<element: int64>)"
+    else:
+        columns |= {"dry": [True, False, True], "odd": [True, False, "?"]}
+        told += ", dry (booleans), odd (text)"
+    save(tmp_path, f"t.{ending}", pd.DataFrame(columns))
+    assert describe_scene(scene(f"t.{ending}"))[1:] == [f"columns left out: {told}"]
+
+
 @pytest.mark.parametrize("mark", ["-1", "0", "None"])
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_marks_of_no_label_beside_names(tmp_path, labels, mark, ending):

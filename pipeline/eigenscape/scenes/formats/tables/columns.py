@@ -17,9 +17,12 @@ class Column:
         Why it cannot be a feature, as the end of a sentence; "" if it can.
     index
         Whether it is an index of pandas, which is a feature only if the job names it.
+    kind
+        What a column without numbers holds.
     """
 
     name: str
     numbers: bool
     fault: str = ""
     index: bool = False
+    kind: str = "text"

@@ -114,6 +114,7 @@ class _Contents:
     """What was found in a column so far: first row, from 1, of each kind of value."""
 
     numbers: bool = False
+    booleans: bool = True
     text: tuple[int, str] | None = None
     missing: int = 0
     infinite: int = 0
@@ -125,7 +126,8 @@ class _Contents:
             if _DECIMAL_COMMA.fullmatch(value.strip()):
                 fault = f"holds {value!r} in row {row}, and decimals need a point, not a comma"
                 return Column(name, self.numbers, fault)
-            return Column(name, self.numbers, f"holds {value!r} in row {row}, which is no number")
+            fault = f"holds {value!r} in row {row}, which is no number"
+            return Column(name, self.numbers, fault, kind="booleans" if self.booleans else "text")
         if self.missing:
             return Column(name, True, f"has no value in row {self.missing}")
         if self.infinite:
@@ -174,6 +176,7 @@ class _Scan:
     def _learn(content: _Contents, values: pd.Series, row: int) -> None:
         empty = values.isna().to_numpy()
         content.missing = content.missing or _first(empty, row)
+        content.booleans &= values.dtype.kind == "b"
         numeric = values
         if values.dtype.kind not in "uif":
             as_text = values.astype(object).map(str)

@@ -227,7 +227,7 @@ def _choose(
         if place == labels:
             continue
         if not column.numbers:
-            left.append(f"{column.name} (text)")
+            left.append(f"{column.name} ({column.kind})")
         elif not column.name or column.name.startswith(_INDEX):
             left.append(f"column {place + 1} (no name, an index)")
         elif column.index:
