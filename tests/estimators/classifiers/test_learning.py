@@ -270,6 +270,23 @@ def test_new_samples__of_two_neighbours_the_nearest_decides():
     np.testing.assert_array_equal(clusterer.predict(new), clusterer.labels_[[0, 4]])
 
 
+@pytest.mark.parametrize("lazily", [False, True])
+@pytest.mark.parametrize("model", CLASSIFIERS[4:], ids=name)
+def test_new_samples__what_is_identical_to_a_group_has_its_class(model, rng, lazily):
+    X = np.vstack([rng.normal(size=(20, 4))[rng.integers(0, 20, 300)], rng.normal(size=(50, 4))])
+    y = np.where(rng.random(350) < 0.3, (X[:, 0] > 0) ^ (rng.random(350) < 0.2), -1)
+    given = dask.array.from_array(X, (90, 4)) if lazily else X
+    model = clone(model).fit(given, y)
+    np.testing.assert_array_equal(np.asarray(model.predict(X)), model.transduction_)
+    # Not the label of the first sample alone, nor each its own.
+    for row in np.unique(X[:300], axis=0):
+        own = (row == X).all(axis=1) & (y >= 0)
+        assert len(set(model.transduction_[(row == X).all(axis=1)])) == 1
+        counts = np.bincount(y[own], minlength=2)
+        if model.__class__ is not TikhonovClassifier and counts[0] != counts[1]:
+            assert set(model.transduction_[own]) == {counts.argmax()}
+
+
 def test_eigenfunctions__no_number_is_no_class(moons, few):
     X = moons[0]
     model = clone(CLASSIFIERS[0]).fit(X, few)

@@ -31,8 +31,10 @@ class GeodesicClassifier(SpreadingClassifier):
 
     Notes
     -----
-    Samples that no path joins to a label get that of the nearest in feature space. A new sample takes the
-    mean share of the three nearest fitted ones (Belkin 2003, 3.8.4), one that was fitted its own.
+    Samples that no path joins to a label get that of the nearest in feature space. More than
+    ``n_neighbors // 4`` identical samples have the label that most of them have. A new sample takes the
+    mean share of the three nearest fitted ones (Belkin 2003, 3.8.4), one that was fitted its own, or that of
+    the first of identical ones.
 
     Examples
     --------

@@ -41,9 +41,10 @@ class InterpolatedClassifier(SpreadingClassifier):
 
     Notes
     -----
-    Without a prior, labelled samples keep their labels. It is label propagation (Zhu, Ghahramani,
-    Lafferty 2003) on the sparse graph of neighbours. A new sample takes the mean share of the three nearest
-    fitted ones (Belkin 2003, 3.8.4), one that was fitted its own.
+    Without a prior, labelled samples keep their labels; of more than ``n_neighbors // 4`` identical samples
+    all have the mean of their labels. It is label propagation (Zhu, Ghahramani, Lafferty 2003) on the sparse
+    graph of neighbours. A new sample takes the mean share of the three nearest fitted ones (Belkin 2003,
+    3.8.4), one that was fitted its own, or that of the first of identical ones.
 
     Examples
     --------

@@ -38,8 +38,10 @@ class TikhonovClassifier(SpreadingClassifier):
 
     Notes
     -----
-    Labelled samples may get another class than their label: wrong labels are outvoted. A new sample takes
-    the mean share of the three nearest fitted ones (Belkin 2003, 3.8.4), one that was fitted its own.
+    Labelled samples may get another class than their label: wrong labels are outvoted. More than
+    ``n_neighbors // 4`` identical samples have the same shares, by all of their labels. A new sample takes
+    the mean share of the three nearest fitted ones (Belkin 2003, 3.8.4), one that was fitted its own, or that
+    of the first of identical ones.
 
     Examples
     --------

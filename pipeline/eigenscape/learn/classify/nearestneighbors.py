@@ -21,6 +21,7 @@ from eigenscape.labels.training import Labelled
 from eigenscape.learn.classify.kernels.nearest import nearest_rows, vote
 from eigenscape.learn.classify.shortlists import Shortlists, plan_shortlists
 from eigenscape.learn.decide.kernels.decisions import evened
+from eigenscape.learn.propagate.identical import Identical, find_identical
 from eigenscape.learn.propagate.kernels.geodesic import geodesic_nearest, undirected
 from eigenscape.scenes.writing import as_pandas
 from eigenscape.spectrum.extension import band_numbers, finite_rows, read_rows
@@ -137,11 +138,14 @@ class GeodesicNearest:
         For samples out of reach.
     whole
         Whether all fits keep their scores of all samples, not the first alone.
+    identical
+        Groups of identical samples, each of which has the class that most of its labels have; None without.
     """
 
     folder: Path
     nearest: NearestNeighbors
     whole: bool
+    identical: Identical | None = None
 
     @property
     def bytes_per_sample(self) -> float:
@@ -155,14 +159,11 @@ class GeodesicNearest:
     def fit(self, number: int) -> NDArray[np.float32]:
         """See `eigenscape.learn.method.Prepared`."""
         labelled = self.nearest.labelled
-        train = labelled.train[number]
         indptr, indices, data = (
             np.load(self.folder / f"{part}.npy", mmap_mode="r") for part in _PARTS
         )
-        classes = labelled.classes[train]
-        found = geodesic_nearest(
-            RowBlock(0, indptr, indices, data), labelled.sample[train], classes
-        )
+        sample, classes = self._seeds(number)
+        found = geodesic_nearest(RowBlock(0, indptr, indices, data), sample, classes)
         scores = found.scores(classes, labelled.count)
         if number == 0 or self.whole:
             save_array(self.folder / f"geodesic-{number}.npy", scores)
@@ -171,6 +172,23 @@ class GeodesicNearest:
         if away.any():
             own[away] = evened(self.nearest.fit(number)[away])
         return own
+
+    def _seeds(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        """Return the samples that paths lead to, and their classes."""
+        labelled = self.nearest.labelled
+        train = labelled.train[number]
+        if self.identical is None:
+            return labelled.sample[train], labelled.classes[train]
+        # Identical samples are as near to each other as to themselves: the first label would count alone.
+        pool = self.identical.pool(labelled.sample)
+        train = np.array(train)
+        train[pool.position] = False
+        counts = pool.counts(labelled, number)
+        known = counts.any(axis=1)
+        sample = np.append(labelled.sample[train], pool.representative[known])
+        classes = np.append(labelled.classes[train], counts[known].argmax(axis=1))
+        order = np.argsort(sample)
+        return sample[order], classes[order]
 
     def scores(self, number: int, block: Block) -> NDArray[np.float32]:
         """See `eigenscape.learn.method.Prepared`."""
@@ -212,7 +230,9 @@ def prepare_nearest(
 def prepare_geodesic(context: Context, labelled: Labelled) -> GeodesicNearest:
     """Write the graph of distances: the lists of the neighbors stage, seen from both ends."""
     nearest = prepare_nearest(context, labelled, 1, shared=False)
-    method = GeodesicNearest(nearest.folder, nearest, context.job.learn.smoothing > 0)
+    method = GeodesicNearest(
+        nearest.folder, nearest, context.job.learn.smoothing > 0, find_identical(context)
+    )
     paths = [context.path(f"neighbors/{name}") for name in ("index", "distance", "indptr")]
     work = partial(_write_distances, method.folder, paths)
     context.map("distances", work, ["all"], label="distances")

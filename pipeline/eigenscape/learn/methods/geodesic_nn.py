@@ -36,5 +36,6 @@ class GeodesicNearest(Classifier):
         )
         return replace(
             usual, each=max(usual.each, 60 * n + scores), shared=usual.shared + 24 * k * n,
-            scratch=16 * k * n + stored, most=samples.threads,
+            # 40 bytes where samples are identical: hashes, who represents whom, groups.
+            scratch=(16 * k + 40) * n + stored, most=samples.threads,
         )  # fmt: skip

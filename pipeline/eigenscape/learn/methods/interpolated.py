@@ -13,6 +13,7 @@ class Interpolated(FieldMethod, WithPrior):
     """Labels spread over the graph by interpolated regularisation, harmonic (Belkin 2003, 3.7.1)."""
 
     masses: ClassVar[bool] = True
+    pools: ClassVar[bool] = True
 
     method: Literal["interpolated"] = "interpolated"
     """Labels spread over the graph by interpolated regularisation, harmonic (Belkin 2003, 3.7.1)."""

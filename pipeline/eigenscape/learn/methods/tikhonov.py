@@ -16,6 +16,7 @@ class Tikhonov(FieldMethod):
     """Labels spread over the graph by Tikhonov regularisation (Belkin 2003, 3.7.1)."""
 
     potentials: ClassVar[bool] = True
+    pools: ClassVar[bool] = True
     read_with: ClassVar[Mapping[str, Choices]] = {
         "power": (Choice("learn.kernel", ("power",)),),
         "time": (Choice("learn.kernel", ("heat",)),),

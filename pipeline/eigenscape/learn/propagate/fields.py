@@ -4,6 +4,9 @@ Columns are classes of fits, one fit after the other, in groups of `WIDTH`: each
 the first fit all rows are kept, for the map; of the others those of the labelled samples, unless the
 job smooths, which takes all rows of all fits.
 
+Labels of large groups of identical samples may count together (`FieldMethod.pools`): the sample that
+represents a group in the graph gets their mean, and all samples of the group get its values.
+
 Single precision is enough for most. A graph that almost falls apart is out of its reach: groups that
 do not reach the tolerance are solved again in double. Of a graph of up to `EXACT_ROWS` rows the
 groups that make the map are solved in double, and so far that no class depends on where the
@@ -36,6 +39,7 @@ from eigenscape.learn.decide.kernels.leads import usual_lead
 from eigenscape.learn.propagate.bench import bench, fits_in
 from eigenscape.learn.propagate.deflation import LowestPairs, lowest_pairs
 from eigenscape.learn.propagate.hierarchy import StoredGraphs
+from eigenscape.learn.propagate.identical import Identical, find_identical
 from eigenscape.learn.propagate.kernels.columnlabels import ColumnLabels
 from eigenscape.learn.propagate.kernels.conjugate import Allocate
 from eigenscape.learn.propagate.method import FieldMethod, Group
@@ -83,6 +87,8 @@ class Fields:
         Eigenpairs of this graph; None without, and with a potential: theirs are of another operator.
     in_memory
         Whether a task may hold its arrays in memory; they are mapped from scratch files otherwise.
+    identical
+        Groups of identical samples whose labels are pooled; None without.
     exact
         Groups that are solved so far that no class depends on where the iteration starts.
     residual
@@ -100,6 +106,7 @@ class Fields:
     graphs: StoredGraphs | None
     lowest: LowestPairs | None
     in_memory: bool
+    identical: Identical | None = None
     exact: tuple[int, ...] = ()
     residual: float = 0.0
     doubled: tuple[int, ...] = ()
@@ -149,11 +156,12 @@ class Fields:
         """Compute the fields of a group; return how well they fulfil their equations."""
         columns = self.groups[number]
         operator = self.operator.open()
-        row = np.load(self.folder / "row.npy", mmap_mode="r")[self.labelled.sample]
+        row = self._rows_of(self.labelled.sample)
         with bench(self.folder, self.operator.dtype, in_memory=self.in_memory) as allocate:
             labels = self._labels(row, columns, allocate)
             X, said = self._propagate(operator, labels, allocate, columns, self.aim(number))
             self._mark_alone(X, row, columns)
+            self._share(X)
             found = self._mapped("labelled", number, "r+")
             for block in blocks(len(row), ROW_TILE):
                 own = row[slice(*block)]
@@ -188,15 +196,46 @@ class Fields:
     ) -> ColumnLabels:
         """Return the labels of a group of columns: of few rows, even where every sample has a label."""
         fits, classes = np.divmod(columns, self.labelled.count)
-        train = self.labelled.train[np.unique(fits)].any(axis=0)
-        inside = np.flatnonzero(train & (row >= 0))
-        inside = inside[np.argsort(row[inside])]
-        values = allocate(len(inside))
+        inside = self.labelled.train[np.unique(fits)].any(axis=0) & (row >= 0)
+        pool, represented = None, np.zeros(0, np.int64)
+        if self.identical is not None:
+            pool = self.identical.pool(self.labelled.sample)
+            inside &= ~pool.moved
+            represented = self._rows_of(pool.representative)
+        own = np.flatnonzero(inside)
+        rows = np.append(row[own], represented)
+        order = np.argsort(rows)
+        place = np.argsort(order)
+        values = allocate(len(rows))
         values[:] = np.nan
-        for place, (fit, own) in enumerate(zip(fits, classes, strict=True)):
-            known = self.labelled.train[fit, inside]
-            values[known, place] = self.labelled.classes[inside[known]] == own
-        return ColumnLabels(row[inside], values)
+        for column, (fit, number) in enumerate(zip(fits, classes, strict=True)):
+            known = self.labelled.train[fit, own]
+            values[place[: len(own)][known], column] = self.labelled.classes[own[known]] == number
+        if pool is None:
+            return ColumnLabels(rows[order], values)
+        numbers, means_at = allocate(len(rows)), place[len(own) :]
+        numbers[:] = 1
+        for fit in np.unique(fits):
+            here = np.flatnonzero(fits == fit)
+            mean, count = pool.means(self.labelled, int(fit))
+            values[np.ix_(means_at, here)] = mean[:, classes[here]]
+            numbers[np.ix_(means_at, here)] = count[:, None]
+        return ColumnLabels(rows[order], values, numbers)
+
+    def _share(self, X: Array) -> None:
+        """Give all samples of a group of identical ones the values of the one that represents them."""
+        if self.identical is None or not self.identical.same_edges:
+            return
+        samples, first = self.identical.stand_ins()
+        for block in blocks(len(samples), ROW_TILE):
+            piece = slice(*block)
+            to, source = self._rows_of(samples[piece]), self._rows_of(first[piece])
+            inside = (to >= 0) & (source >= 0)
+            X[to[inside]] = X[source[inside]]
+
+    def _rows_of(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the row of some samples, -1 for those outside the graph."""
+        return np.asarray(np.load(self.folder / "row.npy", mmap_mode="r")[samples])
 
     def _propagate(
         self,
@@ -242,7 +281,7 @@ class Fields:
     def _wanted(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the share that the class of each column is to have."""
         fits, classes = np.divmod(columns, self.labelled.count)
-        row = np.load(self.folder / "row.npy", mmap_mode="r")[self.labelled.sample]
+        row = self._rows_of(self.labelled.sample)
         shares = np.empty(len(columns))
         for fit in np.unique(fits):
             wanted = wanted_shares(self.options.wanted_prior, self.labelled, int(fit))
@@ -320,7 +359,8 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     assert isinstance(method, FieldMethod), "its classes are fields"
     fits = fits_in(context.task_bytes, operator, len(labelled.sample), method.arrays)
     graphs = _graphs(context, method, operator, folder, "coarse")
-    fields = Fields(method, labelled, operator, component, folder, graphs, lowest, fits)
+    identical = find_identical(context) if method.pools else None
+    fields = Fields(method, labelled, operator, component, folder, graphs, lowest, fits, identical)
     solved, doubled = _solve_groups(context, fields, weights)
     worst = max(report["residual"] for report in solved)
     if not np.isfinite(worst):

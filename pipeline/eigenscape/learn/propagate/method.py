@@ -38,8 +38,8 @@ class Group:
     operator
         L = D - W.
     labels
-        The labelled rows of every column: 1 for its class, 0 for another, NaN for a row that its fit
-        does not learn from.
+        The labelled rows of every column: 1 for its class, 0 for another, the mean of several labels, NaN for
+        a row that its fit does not learn from.
     allocate
         Gives zeros of shape (rows, WIDTH) to work on, in memory or mapped, for any number of rows.
     columns, classes
@@ -79,11 +79,14 @@ class FieldMethod(Classifier):
         Whether the fields have a mean of about 0 and no scale of their own.
     masses
         Whether scores follow the mass of each class; None is implied by others, which bring the prior in.
+    pools
+        Whether the labels of identical samples count together (`eigenscape.learn.propagate.identical`).
     """
 
     whole_fits: ClassVar[bool] = False
     potentials: ClassVar[bool] = False
     masses: ClassVar[bool] = False
+    pools: ClassVar[bool] = False
     needs_eigenvectors: ClassVar[bool] = False
 
     @property
@@ -126,7 +129,8 @@ class FieldMethod(Classifier):
         inside = group + known * (samples.labelled < math.inf) <= samples.budget
         each = max(usual.each, min(group + known, samples.budget) if inside else 0)
         weights = 1.5 * samples.neighbors * (4 + number * (number > 4))
-        scratch = n * (weights + number * WIDTH + 32) + group * (not inside)
+        # 40 bytes where samples are identical: hashes, who represents whom, groups.
+        scratch = n * (weights + number * WIDTH + 32 + 40 * self.pools) + group * (not inside)
         if samples.labelled < math.inf:
             # What every fit spreads to the labelled samples; of the first group in the larger type.
             scratch += samples.labelled * (4 * samples.fields + number * WIDTH)

@@ -6,8 +6,9 @@ EXACT_ROWS = 2**17
 MOST_ARRAYS = 5
 """Arrays of a group that a method holds at once."""
 
-LABEL_ARRAYS = 6
-"""The same of arrays with a row for each labelled sample, which all samples can be."""
+LABEL_ARRAYS = 7
+"""The same of arrays with a row for each labelled sample, which all samples can be; one less where no samples
+are identical."""
 
 CYCLE_ARRAYS = 4.7
 """The same of conjugate gradients with multigrid cycles: four, and two for each smaller graph,

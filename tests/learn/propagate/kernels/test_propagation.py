@@ -1,3 +1,4 @@
+from dataclasses import replace
 from functools import partial
 
 import networkx as nx
@@ -178,6 +179,24 @@ def test_regularize__heat_agrees_with_the_matrix_exponential(rng, dtype, toleran
         S = scipy.linalg.expm(time * L.toarray())
         expected = np.linalg.solve(known + len(rows) * gamma * S, right)
         np.testing.assert_allclose(found.X[:, column], expected, atol=off)
+
+
+@pytest.mark.parametrize("power", [1, 2, None])
+def test_regularize__means_count_as_often_as_their_labels(rng, power):
+    L, gamma, n = laplacian_of(weighted_graph(rng, 60, 0.7)), 1e-2, 60
+    labels = random_labels(rng, n)
+    number = rng.integers(1, 9, labels.values.shape).astype(float)
+    labels = replace(labels, number=number)
+    found = regularize(operator_of(L), labels, zeros(), gamma=gamma, power=power, tolerance=1e-11)
+    A = L.toarray()
+    S = scipy.linalg.expm(A) if power is None else np.linalg.matrix_power(A, power)
+    for column in range(WIDTH):
+        rows, y = known_of(labels, column)
+        count = number[labels.known[:, column], column]
+        known, right = np.zeros((n, n)), np.zeros(n)
+        known[rows, rows], right[rows] = count, count * (y - np.average(y, weights=count))
+        expected = np.linalg.solve(known + count.sum() * gamma * S, right)
+        np.testing.assert_allclose(found.X[:, column], expected, atol=1e-7)
 
 
 def test_regularize__becomes_interpolation(rng):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ class ColumnLabels:
     values : array, shape (l, WIDTH)
         Targets, of any floating type; NaN where a row has no label in a column. A column of NaN
         stays 0 throughout.
+    number : array, shape (l, WIDTH), optional
+        How many labels each value is the mean of; one by default.
 
     Raises
     ------
@@ -33,6 +36,7 @@ class ColumnLabels:
 
     rows: NDArray[np.int64]
     values: Array
+    number: Array | None = None
 
     def __post_init__(self) -> None:
         if self.values.shape != (len(self.rows), WIDTH):
@@ -58,11 +62,15 @@ class ColumnLabels:
             piece = slice(first, min(first + ROW_TILE, len(self.rows)))
             yield piece, ~np.isnan(self.values[piece])
 
-    def counts(self) -> NDArray[np.int64]:
-        """Return the number of labelled rows of each column, shape (WIDTH,)."""
-        counts = np.zeros(WIDTH, np.int64)
-        for _, known in self.pieces():
-            counts += known.sum(axis=0)
+    def numbers(self, piece: slice, known: NDArray[np.bool_]) -> NDArray[Any]:
+        """Return how many labels each value of a piece is the mean of, 0 where there is none."""
+        return known if self.number is None else np.where(known, self.number[piece], 0)
+
+    def counts(self) -> F8:
+        """Return the number of labels of each column, shape (WIDTH,)."""
+        counts = np.zeros(WIDTH)
+        for piece, known in self.pieces():
+            counts += self.numbers(piece, known).sum(axis=0, dtype=np.float64)
         return counts
 
     def share(self, weights: F8) -> F8:
@@ -75,9 +83,9 @@ class ColumnLabels:
         """
         products, squares = np.zeros(WIDTH), np.zeros(WIDTH)
         for piece, known in self.pieces():
-            column = weights[piece, None] * known
+            column = weights[piece, None] * self.numbers(piece, known)
             products += (column * np.where(known, self.values[piece], 0)).sum(axis=0)
-            squares += (column**2).sum(axis=0)
+            squares += (column * weights[piece, None]).sum(axis=0)
         return np.divide(products, squares, out=np.zeros(WIDTH), where=products != 0)
 
     def take_off(self, weights: F8, share: F8, rest: Array) -> None:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eigenscape.base.memory import ROW_TILE
 from eigenscape.learn.propagate.kernels.columnlabels import ColumnLabels
@@ -14,10 +13,10 @@ from eigenscape.spectrum.kernels.operator import Array, Operator
 
 @dataclass(frozen=True)
 class _Sampled:
-    """P K P^T + diag(penalty), columns by columns, on the labelled rows alone."""
+    """P K P^T + diag(penalty / labels of the row), columns by columns, on the labelled rows alone."""
 
     kernel: Heat
-    rows: NDArray[np.int64]
+    labels: ColumnLabels
     known: Array
     penalty: Array
     X: Array
@@ -26,16 +25,21 @@ class _Sampled:
     def apply(self, X: Array, Z: Array) -> None:
         self.spread(X)
         self.kernel.apply(self.X, self.image)
-        for first in range(0, len(self.rows), ROW_TILE):
+        rows, number = self.labels.rows, self.labels.number
+        for first in range(0, len(rows), ROW_TILE):
             piece = slice(first, first + ROW_TILE)
-            Z[piece] = self.known[piece] * self.image[self.rows[piece]] + self.penalty * X[piece]
+            own = self.penalty * X[piece]
+            if number is not None:
+                own /= np.where(self.known[piece] > 0, number[piece], 1)
+            Z[piece] = self.known[piece] * self.image[rows[piece]] + own
 
     def spread(self, X: Array) -> None:
         """Set the rows of the graph to those of X where they are known, the others to 0."""
         self.X[:] = 0
-        for first in range(0, len(self.rows), ROW_TILE):
+        rows = self.labels.rows
+        for first in range(0, len(rows), ROW_TILE):
             piece = slice(first, first + ROW_TILE)
-            self.X[self.rows[piece]] = self.known[piece] * X[piece]
+            self.X[rows[piece]] = self.known[piece] * X[piece]
 
 
 def solve_kernel(
@@ -62,7 +66,7 @@ def solve_kernel(
         known[piece] = given
     whole, spare = allocate(operator.rows), allocate(operator.rows)
     kernel = Heat(operator, time, spare)
-    product = _Sampled(kernel, rows, known, penalty.astype(kind), whole, X)
+    product = _Sampled(kernel, labels, known, penalty.astype(kind), whole, X)
     a, places = allocate(len(rows)), np.arange(len(rows))
     system = System(product, np.ones(len(rows), kind), places, ones, rest)
     solved = solve(system, a, allocate, tolerance=tolerance, most=most)

@@ -109,6 +109,7 @@ def regularize(
     The minimum of (1 / k) sum (f_i - y_i)^2 + gamma f^T S f over the k rows that a column knows,
     (P + k gamma S) f = P y, where y has its mean subtracted (Belkin 2003, 3.7.1). The mean is not
     added again: classes are compared better without it, since far from all labels f falls to it.
+    The mean of several labels of a row counts as often in the sum, in k and in P.
     f is 0 on a connected component without known rows.
 
     S is L^p or exp(t L), the inverse of the heat kernel. Belkin names exp(-t L), which as S would
@@ -158,7 +159,7 @@ def regularize(
     keep[:], source = 1, rest
     for piece, known in labels.pieces():
         # Divided by k gamma, so that only the labelled rows depend on the column.
-        weight, at = known / penalty, labels.rows[piece]
+        weight, at = labels.numbers(piece, known) / penalty, labels.rows[piece]
         added[piece], source[piece] = weight, weight * rest[piece]
         inverse_at[piece] = 1 / (diagonal[at, None] + weight)
         # From 0 the residual on the labelled rows alone would decide, the more the smaller gamma is.
