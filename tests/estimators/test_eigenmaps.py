@@ -57,6 +57,16 @@ def test_transform__of_fitted_samples_is_the_embedding(curve):
     assert model.transform(curve[7:9]) == pytest.approx(embedding[7:9])
 
 
+def test_transform__of_identical_samples_is_that_of_the_first(rng):
+    """Groups that one of them represents in the graph, and pairs, which stand in the lists as they are."""
+    X = np.vstack([rng.normal(size=(20, 4))[rng.integers(0, 20, 200)], rng.normal(size=(100, 4))])
+    X = np.vstack([X, X[-30:]])
+    _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    model = LaplacianEigenmaps(4, random_state=0).fit(X)
+    found = model.transform(X)
+    np.testing.assert_array_equal(found, model.embedding_[first[group.ravel()]])
+
+
 def test_transform__places_new_samples_among_the_others(curve):
     model = LaplacianEigenmaps(2, random_state=0).fit(curve[::2])
     new = model.transform(curve[1::2])

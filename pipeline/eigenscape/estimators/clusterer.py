@@ -135,7 +135,7 @@ class SpectralClusterer(ClusterMixin, Spectral):  # type: ignore[misc]
         """Return the cluster of samples, new or fitted, shape (m,).
 
         A new sample takes the cluster of most of the three nearest fitted samples; in a tie, that of the
-        nearest. A fitted sample keeps its own cluster.
+        nearest. A fitted sample keeps its own cluster; identical ones get that of the first.
 
         Parameters
         ----------

@@ -113,10 +113,11 @@ class LaplacianEigenmaps(Eigenmaps):
 
     Notes
     -----
-    `transform` is the Nystrom extension, `eigenscape.extend`. A fitted sample keeps its coordinates. A new
-    sample gets the weighted mean of its neighbours' coordinates, divided by 1 - eigenvalue, for eigenvalues
-    up to 0.95. A dask array is transformed lazily; temporary files of the estimator are kept as long as such
-    an array exists.
+    `transform` is the Nystrom extension, `eigenscape.extend`. A fitted sample keeps its coordinates;
+    identical ones, whose places in the graph differ, all get those of the first. A new sample gets the
+    weighted mean of its neighbours' coordinates, divided by 1 - eigenvalue, for eigenvalues up to 0.95. A
+    dask array is transformed lazily; temporary files of the estimator are kept as long as such an array
+    exists.
 
     Features are held in single precision. Connected components of the graph are joined by bridges.
 

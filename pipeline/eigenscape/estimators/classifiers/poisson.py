@@ -51,7 +51,8 @@ class PoissonClassifier(SpreadingClassifier):
     get another class than its label.
 
     Potentials are of the fitted samples alone. A new sample takes the mean share of the three nearest
-    (Belkin 2003, 3.8.4, labels a test set by three neighbours), one that was fitted its own.
+    (Belkin 2003, 3.8.4, labels a test set by three neighbours), one that was fitted its own, or that of
+    the first of identical ones.
 
     Examples
     --------
