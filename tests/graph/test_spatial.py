@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -6,7 +8,8 @@ from hypothesis import strategies as st
 
 from eigenscape.errors import InputError
 from eigenscape.graph.kernels.weights import WEIGHT_FLOOR
-from eigenscape.graph.spatial import adjacent
+from eigenscape.graph.spatial import _OFFSETS, adjacent, spatial_bandwidth
+from eigenscape.job.options import SpatialOptions
 from eigenscape.scenes.types import Grid
 from eigenscape.store.run import Run
 from graphs import brute_lists, build_graph, clumps, expected_weights
@@ -75,6 +78,23 @@ def test_graph_stage__adds_edges_between_neighbouring_pixels(
     spectral = expected_weights(lists, lambda d, s, t: np.exp(-d * d / (s * t)))
     expected = spectral + 3.0 * spectral.sum() / spatial.sum() * spatial
     np.testing.assert_allclose(graph.by_sample(len(pixels)).toarray(), expected, rtol=2e-5)
+
+
+@pytest.mark.parametrize("count", [4, 8])
+@pytest.mark.parametrize("most", [700, 1500, 3000])
+def test_spatial_bandwidth__of_some_pairs_sees_all_directions(monkeypatch, rng, count, most):
+    monkeypatch.setattr("eigenscape.graph.spatial._MEDIAN_ENTRIES", most)
+    # Columns differ by stripes, rows hardly.
+    across = np.array([right != 0 for _, right in _OFFSETS[:count]])
+    distance = np.tile(np.where(across, 3.0, 1.0), 1000) + rng.uniform(-0.1, 0.1, 1000 * count)
+    lists = SimpleNamespace(
+        entries=len(distance), distance=lambda: distance, index=lambda: np.zeros(len(distance))
+    )
+    found = spatial_bandwidth(lists, SpatialOptions(neighbors=count))
+    assert found == pytest.approx(2 * np.median(distance**2), rel=0.1 if count == 8 else 0.9)
+    if count == 4:
+        # As many of either direction: the median is between them.
+        assert 2 * 1.2 < found < 2 * 8
 
 
 def test_graph_stage__finds_pixels_beside_those_of_other_chunks(tmp_path, rng, monkeypatch):

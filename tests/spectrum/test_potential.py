@@ -8,6 +8,7 @@ import eigenscape
 from eigenscape import load_job, parse_job, plan, run
 from eigenscape.errors import InputError, JobError
 from eigenscape.scenes.types import Grid
+from eigenscape.scenes.views.draws import Subset
 from eigenscape.store.run import Run
 from eigenscape.workflow.stages import stage_keys
 from harness import Frail, Harness, KilledError
@@ -341,6 +342,31 @@ def test_identification__draws_the_ends_of_the_arc_together(embed):
     # Nearly as far apart as two points can be at first, as near as neighbours of neighbours at last.
     assert distance[0] > 1.9
     assert distance[-1] < 0.4
+
+
+def test_spectrum_stage__takes_rows_of_the_table_of_which_samples_are_drawn(tmp_path, rng):
+    np.save(tmp_path / "table.npy", rng.standard_normal((200, 4)).astype(np.float32))
+    rows = Subset(200, 80, 3).rows
+
+    def job(row):
+        table = {"path": str(tmp_path / "table.npy"), "samples": 80, "seed": 3}
+        potential = {"kind": "barrier", "pixels": [row], "alpha": 1e4}
+        return {
+            "scene": table,
+            "features": {"method": "none"},
+            "graph": {"potential": potential},
+            "spectrum": {"dimension": 4},
+        }
+
+    result = run(job(int(rows[50])), run_dir=tmp_path / "run")
+    first = np.abs(np.asarray(Run(result.path).open("spectrum/vector")[...])[:, 0])
+    assert first.argmin() == 50
+    assert first[50] < 0.1 * np.median(first)
+    left = int(np.setdiff1d(np.arange(200), rows)[0])
+    with pytest.raises(InputError, match=f"row {left} is not among the 80 of 200 rows that"):
+        plan(parse_job(job(left)))
+    with pytest.raises(InputError, match="no row 200 in a table of 200 samples"):
+        plan(parse_job(job(200)))
 
 
 # --- whole jobs

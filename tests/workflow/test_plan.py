@@ -307,7 +307,7 @@ def test_project_plan__shift_invert_is_refused_where_no_cloud_fits():
 
 
 def test_project_plan__more_training_samples_than_labels(project):
-    with pytest.raises(InputError, match=r"learn\.train = 100000: the scene has .* labelled"):
+    with pytest.raises(InputError, match=r"learn\.train = 100000: the scene has .* labels"):
         project(scene={"labels": "labels.tif"}, learn={"train": 100_000})
 
 

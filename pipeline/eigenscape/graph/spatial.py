@@ -145,7 +145,8 @@ def spatial_bandwidth(lists: FlatLists, options: SpatialOptions) -> float:
     """Return t of the weights exp(-d^2 / t): twice the median of d^2 if it is to be found."""
     if options.bandwidth != "auto":
         return float(options.bandwidth)
-    step = max(1, lists.entries // _MEDIAN_ENTRIES)
+    # Odd: an even step through 4 or 8 neighbours of each pixel would see some directions alone.
+    step = max(1, lists.entries // _MEDIAN_ENTRIES) | 1
     distance = lists.distance()[::step][lists.index()[::step] >= 0].astype(np.float64)
     # Equal pixels have weight 1 with any bandwidth; they may be more than half of all pairs.
     for squares in (distance**2, distance[distance > 0] ** 2):

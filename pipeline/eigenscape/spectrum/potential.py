@@ -24,6 +24,7 @@ from eigenscape.scenes.geometry.located import Located
 from eigenscape.scenes.ingest.ingested import IngestedScene
 from eigenscape.scenes.labels.sources import open_classes
 from eigenscape.scenes.types import Grid, Scene
+from eigenscape.scenes.views.draws import Subset
 from eigenscape.scenes.views.subset import subset_of
 from eigenscape.spectrum.kernels.forms import FORMS
 from eigenscape.spectrum.kernels.ties import Ties
@@ -100,15 +101,17 @@ class Potential:
         return 0.0 if self.ties is None else self.ties.most
 
 
-def check_potential(options: PotentialOptions | None, learn: LearnOptions, grid: Grid) -> None:
+def check_potential(
+    options: PotentialOptions | None, learn: LearnOptions, grid: Grid, subset: Subset | None = None
+) -> None:
     """Refuse a potential that the scene or the rest of the job rules out, before anything runs.
 
     Parameters
     ----------
     options, learn
         Tables of the job.
-    grid
-        Of the scene.
+    grid, subset
+        Of the scene, and which samples of a table it is.
 
     Raises
     ------
@@ -123,7 +126,7 @@ def check_potential(options: PotentialOptions | None, learn: LearnOptions, grid:
             "label and none be left to test on. Set learn.train to a share, a number or a raster, or "
             'labels = "all" for a map that is not scored.'
         )
-    _flat_pixels(options, grid)
+    _flat_pixels(options, grid, subset)
 
 
 def check_potential_classes(options: PotentialOptions | None, labelled: Iterable[int]) -> None:
@@ -256,10 +259,10 @@ def _choose(
     samples: SceneSamples,
     note: Callable[[str], None],
 ) -> Chosen:
-    grid = samples.scene.grid
-    check_potential(options, learn, grid)
+    grid, subset = samples.scene.grid, samples.scene.subset
+    check_potential(options, learn, grid, subset)
     if options.pixels:
-        wanted = _flat_pixels(options, grid)
+        wanted = _flat_pixels(options, grid, subset)
         sample = samples.at(wanted)
         if (sample < 0).any():
             row, column = divmod(int(wanted[np.argmax(sample < 0)]), grid.width)
@@ -286,8 +289,12 @@ def _choose(
     return Chosen(rows[inside], number[inside])
 
 
-def _flat_pixels(options: PotentialOptions, grid: Grid) -> NDArray[np.int64]:
-    """Return the number of each pixel that is chosen by its place, ascending."""
+def _flat_pixels(options: PotentialOptions, grid: Grid, subset: Subset | None) -> NDArray[np.int64]:
+    """Return the number of each pixel that is chosen by its place, ascending.
+
+    Rows are those of the whole table, of which the pixels are the drawn ones.
+    """
+    grid = grid if subset is None else Grid(subset.total, 1)
     alone = [place for place in options.pixels if not isinstance(place, tuple)]
     if alone and grid.width > 1:
         raise InputError(
@@ -308,7 +315,15 @@ def _flat_pixels(options: PotentialOptions, grid: Grid) -> NDArray[np.int64]:
                 f"{grid.width} pixels (rows x columns). Rows go from 0 to {grid.height - 1}, columns "
                 f"from 0 to {grid.width - 1}."
             )
-    return np.unique([row * grid.width + column for row, column in places]).astype(np.int64)
+    found = np.unique([row * grid.width + column for row, column in places]).astype(np.int64)
+    if subset is None:
+        return found
+    if len(left := np.setdiff1d(found, subset.rows)):
+        raise InputError(
+            f"{_TABLE} pixels: row {left[0]} is not among the {subset.count:,} of {subset.total:,} rows that "
+            "scene.samples draws. Choose rows of classes.csv of a run, or another scene.seed."
+        )
+    return np.searchsorted(subset.rows, found)
 
 
 def _read_classes(

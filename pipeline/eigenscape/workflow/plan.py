@@ -31,6 +31,7 @@ from eigenscape.scenes.ingest.content import check_counts, check_train, check_tw
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import preview_labels
 from eigenscape.scenes.types import Scene
+from eigenscape.scenes.views.subset import subset_of
 from eigenscape.spectrum.footprint import filter_sizes
 from eigenscape.spectrum.iteration.solvers import choose_solver, may_be_thin
 from eigenscape.spectrum.kernels.thin import FACTOR_BYTES
@@ -163,7 +164,7 @@ def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
     require_extras(job, on)
     scene = open_scene(job.scene, job.resolve)
     neighbor_method(job).check_graph(job.graph)
-    check_potential(job.graph.potential, job.learn, scene.grid)
+    check_potential(job.graph.potential, job.learn, scene.grid, subset_of(scene))
     check_pixels(job, scene)
     check_counts(job, scene.grid.size, f"{scene.grid.size} {scene.grid.things}")
     prepared = _check_spectral(job, scene)

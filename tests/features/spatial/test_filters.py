@@ -101,6 +101,15 @@ def test_guided__is_the_identity_of_a_guide_that_costs_nothing(filter_cube, cube
     np.testing.assert_allclose(found, cube[..., :1], atol=1e-4)
 
 
+def test_guided__stays_finite_where_values_are_far_from_0(filter_cube, rng):
+    cube = np.where(np.arange(40)[:, None] < 20, 0.3 * rng.standard_normal((30, 40, 3)).T, 0.0).T
+    far = (1e6 + cube).astype(np.float32)
+    found = filter_cube(far, method="guided", radius=3, components=3, epsilon=1e-3)
+    assert np.isfinite(found).all()
+    # Nowhere farther off than what is filtered.
+    assert np.abs(found - 1e6).max() < 2
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_profiles__equal_dilations_until_nothing_changes(filter_cube, cube, valid, whole):
     valid = np.ones_like(valid) if whole else valid

@@ -12,7 +12,7 @@ from sklearn.metrics import (
 from eigenscape.errors import InputError
 from eigenscape.scenes.types import Grid
 from graphs import Graph, brute_lists
-from harness import Frail, Harness, KilledError
+from harness import Frail, Harness, KilledError, Notes
 
 GRID = Grid(30, 40)
 SIZES = (500, 400, 300)
@@ -78,7 +78,7 @@ def prepared(tmp_path_factory, scene):
 def cluster(tmp_path, prepared):
     def run(
         name="run", executor=None, *, given=None, graph=None, dimension=8, memory="2GiB",
-        threads=2, **learn,
+        threads=2, reporter=None, **learn,
     ):  # fmt: skip
         graph = graph or {}
         if not (tmp_path / name).exists():
@@ -93,7 +93,7 @@ def cluster(tmp_path, prepared):
                 "ingest", {"samples/pixel": np.arange(GRID.size), "labels/given": given},
                 grid=GRID.to_json(), class_names={"20": "water"}, labelled=labelled,
             )  # fmt: skip
-        return harness, harness.run("learn", executor, threads=threads)
+        return harness, harness.run("learn", executor, threads=threads, reporter=reporter)
 
     return run
 
@@ -197,6 +197,16 @@ def test_cluster_stage__ncut_decides_how_many(cluster, scene):
     assert adjusted_rand_score(truth, harness["labels/class"]) > 0.8
     _, summary = cluster("none", method="normalized-cut", ncut=1e-6)
     assert summary["scores"]["clusters"] == 1
+
+
+def test_cluster_stage__eigenvectors_end_what_ncut_allows(cluster):
+    notes = Notes()
+    harness, summary = cluster(method="normalized-cut", ncut=1.9, reporter=notes)
+    scores = summary["scores"]
+    assert scores["clusters"] == len(harness.run_directory.record("spectrum").summary["values"])
+    assert scores["reason"] == "as many as there are eigenvectors"
+    (note,) = [note for note in notes.notes if "learn.ncut may allow more splits" in note]
+    assert "Raise spectrum.dimension" in note
 
 
 @pytest.mark.mostly_slow(2)

@@ -66,6 +66,12 @@ def cluster_stage(context: Context, method: Clustering) -> dict[str, Any]:
     table = np.array(_write(context, folder, count, classes), np.int64).sum(axis=0)
     if count < wanted and not method.open_ended:
         context.reporter.note(f"{method.method}: {count} clusters found of {wanted} asked for")
+    if count == wanted and method.open_ended:
+        reason = "as many as there are eigenvectors"
+        context.reporter.note(
+            f"{method.method}: {count} clusters, {reason}: learn.ncut may allow more splits. Raise "
+            "spectrum.dimension, lower learn.ncut, or set learn.clusters"
+        )
     names = ingest.summary["class_names"]
     measured = Measured(
         np.bincount(cluster, minlength=count), ClusterCuts(*weighed), values,

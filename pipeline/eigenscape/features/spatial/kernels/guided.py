@@ -140,8 +140,8 @@ def _factorise(matrix, epsilon):  # type: ignore[no-untyped-def]
                     for before in range(two):
                         value -= matrix[one, before, row, column] * matrix[two, before, row, column]
                     if one == two:
-                        # What rounding leaves of a guide without variance has no root.
-                        matrix[one, one, row, column] = np.sqrt(max(value, 1e-300))
+                        # Less than epsilon is rounding: far from 0 it may leave less than nothing.
+                        matrix[one, one, row, column] = np.sqrt(max(value, epsilon))
                     else:
                         matrix[one, two, row, column] = value / matrix[two, two, row, column]
 
