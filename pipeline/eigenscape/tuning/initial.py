@@ -375,6 +375,6 @@ def _advice(about: Survey, things: str, few: str) -> list[str]:
     if has_few_labels(about):
         return [f"{labels} are few: nothing is compared, and the run takes", few]
     return [
-        f"{labels}: about ten methods are compared before the first",
+        f"{labels}: about twelve methods are compared before the first",
         "stage. `eigenscape tune` takes longer and compares more.",
     ]

@@ -36,7 +36,7 @@ def batch_command(
     template: Annotated[
         Path | None,
         typer.Option(
-            "--template", metavar="JOB", help="Job file for all scenes, without scene.path."
+            "--template", metavar="JOB", help="Job file for all scenes; its scene.path, if any, is replaced."
         ),
     ] = None,
     scenes: Scenes = None,
