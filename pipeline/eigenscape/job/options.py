@@ -5,7 +5,14 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from eigenscape.base.formats import FORMATS
 from eigenscape.base.memory import parse_bytes
@@ -68,7 +75,16 @@ def _as_key(value: Any) -> Any:
 ClassKey = Annotated[str, BeforeValidator(_as_key)]
 """Name or number of a class."""
 
-ClassColor = Annotated[str, BeforeValidator(_as_hex)]
+_Byte = Annotated[int, Field(ge=0, le=255)]
+
+ClassColor = Annotated[
+    str,
+    BeforeValidator(
+        _as_hex,
+        json_schema_input_type=Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$")]
+        | tuple[_Byte, _Byte, _Byte],
+    ),
+]
 """A colour in sRGB, as "#rrggbb"."""
 
 FormatName = Annotated[str, AfterValidator(_check_format), _Formats()]
@@ -304,6 +320,18 @@ class SpectrumOptions(Options):
 _NUMBER = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*(%?)\s*")
 """What is meant as a number of training pixels, and is no name of a file."""
 
+# The limits of learn.train in the JSON Schema. LearnOptions checks them, in messages that say more.
+_Count = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 2})]
+_Share = Annotated[
+    float, WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1})
+]
+_LabelFile = Annotated[
+    str,
+    WithJsonSchema(
+        {"type": "string", "minLength": 1, "not": {"pattern": f"^{_NUMBER.pattern}$"}},
+    ),
+]
+
 
 class LearnOptions(MethodOptions):
     """``[learn]``: classes from eigenvectors and labels; the other keys depend on the method.
@@ -324,7 +352,7 @@ class LearnOptions(MethodOptions):
 
     method: str
     """Name of the classifier or, for clusters without labels, of the clustering."""
-    train: Literal["all"] | int | float | str = "all"
+    train: Literal["all"] | _Count | _Share | _LabelFile = "all"
     """Training labels: "all", a share between 0 and 1, a total number of pixels (rounded within each class,
     at least one each), or a file of labels."""
     test: Annotated[str, Field(min_length=1)] | None = None

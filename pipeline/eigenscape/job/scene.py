@@ -7,7 +7,7 @@ from functools import cache
 from types import ModuleType
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator
 
 FLAGS = (
     "clouds", "cirrus", "haze", "cloud-shadows", "snow", "water", "saturated", "defective",
@@ -23,6 +23,12 @@ UNSAFE = ("clouds", "cirrus", "cloud-shadows", "saturated", "defective")
 
 
 ClassNumber = Annotated[int, Field(ge=1, le=65535)]
+
+# An empty path is refused by parse_job, in a message that says more than one on its length.
+_Path = Annotated[str, WithJsonSchema({"type": "string", "minLength": 1})]
+_Paths = Annotated[
+    tuple[str, ...], WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 1})
+]
 
 
 class Options(BaseModel):
@@ -86,7 +92,7 @@ def _tree(module: ModuleType) -> ast.Module:
 class SceneOptions(Options):
     """``[scene]``: where the pixels, their labels and their mask come from."""
 
-    path: str | tuple[str, ...]
+    path: _Path | _Paths
     """A file; a sensor product as downloaded (file, folder or zip); a list, pattern or folder of files (one
     band each, or flightlines with all bands); a URL that fsspec opens; or a registered data set."""
     layout: Literal["auto", "table", "image"] = "auto"

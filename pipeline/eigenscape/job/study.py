@@ -54,10 +54,24 @@ def _one_or_more(value: Any) -> Any:
 
 
 Keys = Annotated[dict[str, Any], BeforeValidator(flatten)]
-Texts = Annotated[dict[str, str], BeforeValidator(flatten)]
-Grid = Annotated[dict[str, tuple[Any, ...]], BeforeValidator(_lists)]
+# Keys of a job have up to three parts, each of which can be a table in the file.
+Texts = Annotated[
+    dict[str, str],
+    BeforeValidator(
+        flatten, json_schema_input_type=dict[str, str | dict[str, str | dict[str, str]]]
+    ),
+]
+_Values = Annotated[tuple[Any, ...], Field(min_length=1)]
+Grid = Annotated[
+    dict[str, tuple[Any, ...]],
+    BeforeValidator(
+        _lists, json_schema_input_type=dict[str, _Values | dict[str, _Values | dict[str, _Values]]]
+    ),
+]
 Condition = Annotated[str, AfterValidator(_condition)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
+Names = Annotated[
+    tuple[str, ...], BeforeValidator(_one_or_more, json_schema_input_type=str | tuple[str, ...])
+]
 
 
 class VariantOptions(Options):
