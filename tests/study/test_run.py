@@ -201,7 +201,7 @@ def test_run_study__a_variant_that_fails_does_not_stop_the_others(write_study):
     result, heard = run_study(job), Heard()
     (failed,) = result.failed
     assert failed.variant.values["learn.train"] == 10_000
-    assert "labelled pixels" in failed.reason
+    assert "labels of 3 classes" in failed.reason
     assert [row["state"] for row in result.rows if row.get("main", True)] == [
         "finished", "failed", "finished",
     ]  # fmt: skip

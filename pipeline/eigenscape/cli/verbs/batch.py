@@ -36,7 +36,9 @@ def batch_command(
     template: Annotated[
         Path | None,
         typer.Option(
-            "--template", metavar="JOB", help="Job file for all scenes; its scene.path, if any, is replaced."
+            "--template",
+            metavar="JOB",
+            help="Job file for all scenes; its scene.path, if any, is replaced.",
         ),
     ] = None,
     scenes: Scenes = None,
