@@ -8,7 +8,7 @@ from eigenscape.base.blocks import BASE_BYTES, task_bytes
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.workflow.footprint import Sizes, StagePlan
-from eigenscape.workflow.plan import Plan, project_plan
+from eigenscape.workflow.plan import Plan, project_beside, project_plan
 from eigenscape.workflow.stages import STAGES
 
 MIB = 2**20
@@ -156,6 +156,17 @@ def test_project_plan__counts_what_a_choice_has_loaded(written, write_job):
     # Libraries of k-means are among those that were loaded.
     assert more["graph"] - peaks["graph"] == 400 * MIB
     assert 0 < more["learn"] - peaks["learn"] < 400 * MIB
+
+
+def test_project_beside__what_is_held_costs_threads_and_refuses_nothing(written, write_job):
+    limits = {"memory": "400MiB", "threads": 16}
+    job = load_job(write_job(learn={"method": "k-nn"}, limits=limits))
+    found = [project_beside(job, ClusterOptions(), held * MIB) for held in (0, 130, 1000)]
+    assert all(planned.peak_bytes <= 400 * MIB for planned, _ in found)
+    threads = [planned.threads for planned, _ in found]
+    assert threads[0] == 16 > threads[1] >= threads[2] >= 1
+    assert [bool(excess) for _, excess in found] == [False, False, True]
+    assert "limits.memory = 400.0 MiB may be exceeded by up to" in found[2][1]
 
 
 def test_spectrum__solvers_that_hold_the_matrix_are_planned_as_measured():

@@ -205,6 +205,39 @@ def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
     )
 
 
+def project_beside(job: Job, on: ClusterOptions, held: int) -> tuple[Plan, str]:
+    """Return the plan with as many threads as there is room for beside what a choice of methods has loaded.
+
+    It counts no more of that than leaves room for one thread: a job that fits by itself is not refused, since
+    the same command would run it in a new process.
+
+    Parameters
+    ----------
+    job, on
+        A job that fits, and the threads to run it on.
+    held
+        As in `project_plan`.
+
+    Returns
+    -------
+    plan
+        The plan.
+    excess
+        A note that the limit may be exceeded, or an empty text.
+    """
+    limit = job.limits.memory_bytes
+    limits = job.limits.model_copy(update={"threads": 1})
+    alone = project_plan(job.model_copy(update={"limits": limits}), on)
+    room = max(0, limit - alone.peak_bytes)
+    planned = project_plan(job, on, min(held, room))
+    if held <= room:
+        return planned, ""
+    return planned, (
+        f"limits.memory = {format_bytes(limit)} may be exceeded by up to {format_bytes(held - room)}: of the "
+        f"choice of methods, libraries and compiled kernels of {format_bytes(held)} stay in this process"
+    )
+
+
 def fed_plan(
     job: Job,
     scene: Scene,

@@ -34,7 +34,7 @@ from eigenscape.workflow.choice.auto import (
 from eigenscape.workflow.directories import check_run_directory, run_directory
 from eigenscape.workflow.finished.result import NeighborReport, Result
 from eigenscape.workflow.objects import as_job
-from eigenscape.workflow.plan import Plan, project_again, project_plan
+from eigenscape.workflow.plan import Plan, project_again, project_beside, project_plan
 from eigenscape.workflow.runner import Runner, fit_limits
 from eigenscape.workflow.stages import STAGES, stage_keys
 
@@ -146,13 +146,21 @@ def _run(
     held: int = 0,
     remarks: tuple[str, ...] = (),
 ) -> Result:
-    """Run a job whose methods are all named. For `held` see `project_plan`."""
+    """Run a job whose methods are all named; `held` is that of `held_bytes` after a choice, 0 without one."""
     # Refuses what cannot fit, before anything is written.
     fitted = fit_limits(job, on)
-    planned = project_plan(fitted, on, held)
+    planned = project_plan(fitted, on)
     planned.check(fitted.limits.memory_bytes)
+    peaks = planned.peaks
+    if held:
+        # As `plan` said of the open job.
+        peaks = project_plan(fitted, on, HELD_BYTES).peaks
+        if planned.threads is not None:
+            planned, excess = project_beside(fitted, on, held)
+            if excess:
+                reporter.note(excess)
     runner = Runner(
-        job, STAGES, keys, {"projected": planned.peaks}, check=_check_ingest, memory_note=memory_note,
+        job, STAGES, keys, {"projected": peaks}, check=_check_ingest, memory_note=memory_note,
         threads=planned.threads, fewer=planned.fewer, remarks=remarks,
     )  # fmt: skip
     times = runner.run(path, on, reporter, executor=executor, siblings=siblings)

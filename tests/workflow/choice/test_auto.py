@@ -15,6 +15,7 @@ from eigenscape.errors import MemoryLimitError, SceneError
 from eigenscape.job.jobfile import parse_job
 from eigenscape.store.manifest import read_manifest
 from eigenscape.store.run import Run
+from eigenscape.workflow import spine
 from eigenscape.workflow.choice import auto
 from eigenscape.workflow.choice import survey as surveying
 from eigenscape.workflow.choice.auto import known_choice, settled, trial_parent
@@ -534,6 +535,24 @@ def test_run__labels_that_change_after_the_choice_are_not_read(two_lines, monkey
     stages = read_manifest(run(load_job(path), reporter=Editor()).path)["stages"]
     # Those that a candidate has read.
     assert stages["ingest"]["key"] == keys["ingest"] != stage_keys(load_job(path))["ingest"]
+
+
+# --- memory that a choice leaves behind
+
+
+@pytest.mark.parametrize("held", [100, 4000])
+def test_run__what_a_choice_has_loaded_refuses_no_job(two_lines, monkeypatch, held):
+    monkeypatch.setattr(spine, "held_bytes", lambda: held * 2**20)
+    path = two_lines(limits={"memory": "2GiB", "threads": 2})
+    before, notes = plan(load_job(path)), Notes()
+    result = run(load_job(path), reporter=notes)
+    excess = [note for note in notes.notes if "may be exceeded" in note]
+    assert len(excess) == (held > 2000)
+    assert all("limits.memory = 2.0 GiB may be exceeded by up to 2." in note for note in excess)
+    # The report shows what `plan` said, of one of the candidates.
+    projected = read_manifest(result.path)["projected"]
+    assert projected["ingest"] == before.peaks["ingest"]
+    assert max(projected.values()) <= before.peak_bytes
 
 
 # --- what is said before and after
