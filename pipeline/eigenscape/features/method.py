@@ -34,14 +34,14 @@ class Table:
     budget
         Bytes that a task may take.
     limit
-        Bytes of ``limits.memory``.
+        Bytes of ``limits.memory``; infinite where no method is to be refused.
     """
 
     rows: int
     bands: int
     entries: int | None
     budget: int
-    limit: int
+    limit: float
 
     @property
     def sparse(self) -> bool:

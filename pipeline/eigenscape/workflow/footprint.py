@@ -119,9 +119,10 @@ class Sizes(JobSizes):
         """See `eigenscape.scenes.ingest.footprint`."""
         return self._stage("ingest", **vars(ingest_footprint(self, scene)))
 
-    def features(self) -> StagePlan:
-        """See `eigenscape.features.method.FeatureMethod.footprint`."""
-        method, limit = feature_method(self.job), self.job.limits.memory_bytes
+    def features(self, *, named: bool = True) -> StagePlan:
+        """See `eigenscape.features.method.FeatureMethod.footprint`; for `named` see `project_plan`."""
+        method = feature_method(self.job)
+        limit = self.job.limits.memory_bytes if named else math.inf
         table = Table(self.n, self.bands, self.entries, self.budget, limit)
         filtered = method.spatial is not None
         needs = filtered_footprint(method, table) if filtered else method.footprint(table)

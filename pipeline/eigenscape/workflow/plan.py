@@ -151,7 +151,7 @@ class Plan:
         )  # fmt: skip
 
 
-def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
+def project_plan(job: Job, on: ClusterOptions, held: int = 0, *, named: bool = True) -> Plan:
     """Open the metadata of the scene and return the plan of the job.
 
     Parameters
@@ -160,6 +160,9 @@ def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
         The job, and the cluster to run it on.
     held
         Memory of the libraries that the process has loaded before the first stage, in bytes.
+    named
+        Whether a method that cannot fit is refused by its key. Where the job does not give the key, what the
+        method takes counts in the peaks alone.
     """
     require_extras(job, on)
     scene = open_scene(job.scene, job.resolve)
@@ -179,7 +182,7 @@ def project_plan(job: Job, on: ClusterOptions, held: int = 0) -> Plan:
         sizes = replace(sizes, labelled=counts or None, held=held)
         return (
             sizes.ingest(scene),
-            sizes.features(),
+            sizes.features(named=named),
             sizes.neighbors(),
             sizes.graph(),
             sizes.spectrum(),

@@ -214,7 +214,7 @@ def plan(
     if job.open and known_choice(keys, path) is None:
         jobs, notes = plan_choice(job)
         held = HELD_BYTES if jobs else 0
-        plans = [project_plan(fit_limits(one, on), on, held) for one in jobs or [job]]
+        plans = [project_plan(fit_limits(one, on), on, held, named=False) for one in jobs or [job]]
         largest = max(plans, key=lambda planned: planned.peak_bytes)
         return replace(largest, run=str(path), notes=(*largest.notes, *notes))
     job, keys = settled(job, keys, path)

@@ -1,3 +1,4 @@
+import re
 import shutil
 import tomllib
 from dataclasses import replace
@@ -567,6 +568,25 @@ def test_plan__says_what_would_be_tried_and_then_what_was_chosen(finished):
     after = plan(load_job(path))
     assert after.run == before.run == str(result.path)
     assert all(after.reused.values())
+
+
+@pytest.mark.parametrize("limit", ["100MiB", "220MiB"])
+def test_plan__of_too_little_memory_says_what_all_that_is_compared_needs(tmp_path, limit):
+    # The covariance of 1,500 bands alone does not fit into either. Pixels side by side are alike.
+    rows = np.arange(12, dtype=np.float32)[:, None, None]
+    noise = np.random.default_rng(0).random((12, 10, 1500), np.float32)
+    np.save(tmp_path / "wide.npy", rows + 0.1 * noise)
+    np.save(tmp_path / "kinds.npy", np.repeat([1, 2, 3], 40).astype(np.uint8).reshape(12, 10))
+    scene = {"path": "wide.npy", "labels": "kinds.npy"}
+
+    def refusal(memory):
+        job = parse_job({"scene": scene, "limits": {"memory": memory}}, base=tmp_path)
+        return plan(job).check(job.limits.memory_bytes)
+
+    with pytest.raises(MemoryLimitError) as caught:
+        refusal(limit)
+    assert "features.method" not in str(caught.value)
+    refusal(re.search(r"Set limits\.memory to (\w+) or more", str(caught.value))[1])
 
 
 def test_directory_of__finds_the_run_of_an_open_job(finished):
