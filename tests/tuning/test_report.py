@@ -51,3 +51,13 @@ def test_write_tried__a_job_whose_draws_test_nothing_was_tried(tmp_path):
     write_tried(tmp_path / "table.csv", tried, given, given)
     with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as stream:
         assert [row["state"] for row in csv.DictReader(stream)] == ["finished", "to do"]
+
+
+def test_write_tried__says_of_what_is_far_behind_that_it_was_left(tmp_path):
+    job = parse_job({"scene": SCENE})
+    given, other = candidate(job, {}), candidate(job, {"learn.method": "svm"})
+    left = Tried(other, "classifier", accuracy=[0.7, 0.6], drawn=2, far_behind=True)
+    write_tried(tmp_path / "table.csv", [left], given, given)
+    with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as stream:
+        (row,) = csv.DictReader(stream)
+    assert (row["state"], row["draws"]) == ("far behind", "2")

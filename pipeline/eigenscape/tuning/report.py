@@ -66,6 +66,14 @@ def write_tried(
         write_csv(path, rows, columns_of(rows))
 
 
+def _state(one: Tried) -> str:
+    if one.error:
+        return "failed"
+    if one.far_behind:
+        return "far behind"
+    return "finished" if one.drawn else "to do"
+
+
 def _row(one: Tried, keys: Sequence[str], chosen: Candidate | None, given: Candidate) -> Row:
     found = Interval.of(one.accuracy) if one.accuracy else None
     names = {"chosen": chosen, "as given": given}
@@ -81,6 +89,6 @@ def _row(one: Tried, keys: Sequence[str], chosen: Candidate | None, given: Candi
         "half_interval": round(half, 3) if found and (half := found.shown_half) else None,
         "seconds": round(one.seconds, 3),
         **{key: one.candidate.values.get(key) for key in keys},
-        "state": "failed" if one.error else "finished" if one.drawn else "to do",
+        "state": _state(one),
         "reason": one.reason,
     }
