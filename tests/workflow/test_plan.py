@@ -8,7 +8,7 @@ from eigenscape.base.blocks import BASE_BYTES, task_bytes
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.workflow.footprint import Sizes, StagePlan
-from eigenscape.workflow.plan import Plan, project_beside, project_plan
+from eigenscape.workflow.plan import Plan, open_projection, project_beside, project_plan
 from eigenscape.workflow.stages import STAGES
 
 MIB = 2**20
@@ -161,7 +161,8 @@ def test_project_plan__counts_what_a_choice_has_loaded(written, write_job):
 def test_project_beside__what_is_held_costs_threads_and_refuses_nothing(written, write_job):
     limits = {"memory": "400MiB", "threads": 16}
     job = load_job(write_job(learn={"method": "k-nn"}, limits=limits))
-    found = [project_beside(job, ClusterOptions(), held * MIB) for held in (0, 130, 1000)]
+    project = open_projection(job, ClusterOptions())
+    found = [project_beside(project, 400 * MIB, held * MIB) for held in (0, 130, 1000)]
     assert all(planned.peak_bytes <= 400 * MIB for planned, _ in found)
     threads = [planned.threads for planned, _ in found]
     assert threads[0] == 16 > threads[1] >= threads[2] >= 1

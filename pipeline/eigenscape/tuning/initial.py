@@ -97,17 +97,18 @@ def job_text(
     def parse() -> Job:
         return parse_job(table, name=name, base=base, source=f"{name}.toml")
 
-    opened = open_scene(parse().scene, parse().resolve)
     given = {"labels_field": field, "labels_layer": layer}
     table["scene"] |= {key: value for key, value in given.items() if value is not None}
-    remarks: list[str] = []
     if labels:
         table["scene"]["labels"] = _located(labels, base)
-    elif isinstance(opened, TabularScene) and field is None:
-        column, remarks = _find_column(opened.file)
-        table["scene"] |= {"labels_field": column} if column else {}
-    # Without the column of the labels, which is not counted as a band.
     opened = open_scene(parse().scene, parse().resolve)
+    remarks: list[str] = []
+    if isinstance(opened, TabularScene) and not labels and field is None:
+        column, remarks = _find_column(opened.file)
+        if column:
+            table["scene"]["labels_field"] = column
+            # Once more: the column of the labels is not counted as a band.
+            opened = open_scene(parse().scene, parse().resolve)
     bad = find_bad_bands(parse(), opened)
     if bad:
         table["scene"]["bad_bands"] = list(band_ranges([n for each in bad for n in each.numbers]))

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import platformdirs
 
@@ -151,6 +151,14 @@ class Plan:
         )  # fmt: skip
 
 
+class Projection(Protocol):
+    """Plans a job whose scene is open, see `project_plan`; with `threads` in place of those of the job."""
+
+    def __call__(self, held: int = 0, *, named: bool = True, threads: int | None = None) -> Plan:
+        """Return the plan."""
+        ...
+
+
 def project_plan(job: Job, on: ClusterOptions, held: int = 0, *, named: bool = True) -> Plan:
     """Open the metadata of the scene and return the plan of the job.
 
@@ -164,6 +172,11 @@ def project_plan(job: Job, on: ClusterOptions, held: int = 0, *, named: bool = T
         Whether a method that cannot fit is refused by its key. Where the job does not give the key, what the
         method takes counts in the peaks alone.
     """
+    return open_projection(job, on)(held, named=named)
+
+
+def open_projection(job: Job, on: ClusterOptions) -> Projection:
+    """Open the metadata of the scene; return what plans the job by them, without opening them again."""
     require_extras(job, on)
     scene = open_scene(job.scene, job.resolve)
     neighbor_method(job).check_graph(job.graph)
@@ -178,37 +191,43 @@ def project_plan(job: Job, on: ClusterOptions, held: int = 0, *, named: bool = T
     check_potential_classes(job.graph.potential, counts or ())
     check_potential_files(job.graph.potential, scene, job.resolve, locate(scene, job.scene))
 
-    def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
-        sizes = replace(sizes, labelled=counts or None, held=held)
-        return (
-            sizes.ingest(scene),
-            sizes.features(named=named),
-            sizes.neighbors(),
-            sizes.graph(),
-            sizes.spectrum(),
-            sizes.learn(),
-            sizes.export(),
+    def project(held: int = 0, *, named: bool = True, threads: int | None = None) -> Plan:
+        limits = job.limits.model_copy(update={"threads": threads or job.limits.threads})
+        limited = job.model_copy(update={"limits": limits})
+
+        def stages_of(sizes: Sizes) -> tuple[StagePlan, ...]:
+            sizes = replace(sizes, labelled=counts or None, held=held)
+            return (
+                sizes.ingest(scene),
+                sizes.features(named=named),
+                sizes.neighbors(),
+                sizes.graph(),
+                sizes.spectrum(),
+                sizes.learn(),
+                sizes.export(),
+            )
+
+        planned = fed_plan(limited, scene, on, stages_of)
+        check_pairs(limited, planned.samples)
+        check_factors(limited, planned.samples, planned.dimension)
+        sparse = isinstance(scene, SparseScene) and feature_method(job).stays_sparse(planned.bands)
+        sizes = sizes_of(limited, scene, planned.threads or on.process_threads())
+        further = _notes(replace(sizes, processes=_processes(limited, on)), sparse=sparse)
+        fewer = (planned.fewer,) if planned.fewer else ()
+        if counts and job.advice:
+            further.append(job.advice)
+        if on.kind != "threads":
+            own = format_bytes(driver_bytes(planned.samples))
+            further.append(f"driver: this process takes up to {own}, in addition to its workers")
+        return replace(
+            planned,
+            notes=(*describe_scene(scene), *about_labels, *prepared, *further, *fewer),
         )
 
-    planned = fed_plan(job, scene, on, stages_of)
-    check_pairs(job, planned.samples)
-    check_factors(job, planned.samples, planned.dimension)
-    sparse = isinstance(scene, SparseScene) and feature_method(job).stays_sparse(planned.bands)
-    sizes = sizes_of(job, scene, planned.threads or on.process_threads())
-    further = _notes(replace(sizes, processes=_processes(job, on)), sparse=sparse)
-    fewer = (planned.fewer,) if planned.fewer else ()
-    if counts and job.advice:
-        further.append(job.advice)
-    if on.kind != "threads":
-        own = format_bytes(driver_bytes(planned.samples))
-        further.append(f"driver: this process takes up to {own}, in addition to its workers")
-    return replace(
-        planned,
-        notes=(*describe_scene(scene), *about_labels, *prepared, *further, *fewer),
-    )
+    return project
 
 
-def project_beside(job: Job, on: ClusterOptions, held: int) -> tuple[Plan, str]:
+def project_beside(project: Projection, limit: int, held: int) -> tuple[Plan, str]:
     """Return the plan with as many threads as there is room for beside what a choice of methods has loaded.
 
     It counts no more of that than leaves room for one thread: a job that fits by itself is not refused, since
@@ -216,8 +235,10 @@ def project_beside(job: Job, on: ClusterOptions, held: int) -> tuple[Plan, str]:
 
     Parameters
     ----------
-    job, on
-        A job that fits, and the threads to run it on.
+    project
+        Of a job that fits.
+    limit
+        Bytes of its ``limits.memory``.
     held
         As in `project_plan`.
 
@@ -228,11 +249,8 @@ def project_beside(job: Job, on: ClusterOptions, held: int) -> tuple[Plan, str]:
     excess
         A note that the limit may be exceeded, or an empty text.
     """
-    limit = job.limits.memory_bytes
-    limits = job.limits.model_copy(update={"threads": 1})
-    alone = project_plan(job.model_copy(update={"limits": limits}), on)
-    room = max(0, limit - alone.peak_bytes)
-    planned = project_plan(job, on, min(held, room))
+    room = max(0, limit - project(threads=1).peak_bytes)
+    planned = project(min(held, room))
     if held <= room:
         return planned, ""
     return planned, (

@@ -34,7 +34,13 @@ from eigenscape.workflow.choice.auto import (
 from eigenscape.workflow.directories import check_run_directory, run_directory
 from eigenscape.workflow.finished.result import NeighborReport, Result
 from eigenscape.workflow.objects import as_job
-from eigenscape.workflow.plan import Plan, project_again, project_beside, project_plan
+from eigenscape.workflow.plan import (
+    Plan,
+    open_projection,
+    project_again,
+    project_beside,
+    project_plan,
+)
 from eigenscape.workflow.runner import Runner, fit_limits
 from eigenscape.workflow.stages import STAGES, stage_keys
 
@@ -149,14 +155,15 @@ def _run(
     """Run a job whose methods are all named; `held` is that of `held_bytes` after a choice, 0 without one."""
     # Refuses what cannot fit, before anything is written.
     fitted = fit_limits(job, on)
-    planned = project_plan(fitted, on)
-    planned.check(fitted.limits.memory_bytes)
+    project = open_projection(fitted, on)
+    planned, limit = project(), fitted.limits.memory_bytes
+    planned.check(limit)
     peaks = planned.peaks
     if held:
         # As `plan` said of the open job.
-        peaks = project_plan(fitted, on, HELD_BYTES).peaks
+        peaks = project(HELD_BYTES).peaks
         if planned.threads is not None:
-            planned, excess = project_beside(fitted, on, held)
+            planned, excess = project_beside(project, limit, held)
             if excess:
                 reporter.note(excess)
     runner = Runner(

@@ -155,12 +155,7 @@ def open_vector_labels(
         _check_kinds(set(parts.geom_type), path)
         if geometry.crs is not None:
             _check_degrees(geometry, path)
-        if geometry.crs is not None and geometry.crs.is_geocentric:
-            parts = parts.to_crs(scene.crs_wkt).force_2d()
-        else:
-            # A point whose height is NaN would have no place on the map.
-            parts = parts.force_2d()
-            parts = parts if geometry.crs is None else transformed(parts, scene)
+        parts = _on_map(parts, scene)
     columns = attributes(frame.drop(columns=frame.geometry.name))
     if marks and choose_mark(columns, field, path) is None:
         columns, field = {"mark": np.ones(len(frame))}, None
@@ -253,6 +248,16 @@ def _check_degrees(geometry: Any, path: str) -> None:
 def _told_reach(geometry: Any) -> str:
     least_x, least_y, most_x, most_y = geometry.total_bounds
     return f"coordinates reach from {least_x:.9g} to {most_x:.9g} and from {least_y:.9g} to {most_y:.9g}"
+
+
+def _on_map(parts: Any, scene: Grid) -> Any:
+    """Return points and polygons in the coordinate system of a scene, without heights."""
+    if parts.crs is None:
+        return parts.force_2d()
+    if parts.crs.is_geocentric:
+        return parts.to_crs(scene.crs_wkt).force_2d()
+    # First, as a point whose height is NaN would have no place on the map.
+    return transformed(parts.force_2d(), scene)
 
 
 def _at_its_longitudes(parts: Any, scene: Grid) -> Any:
