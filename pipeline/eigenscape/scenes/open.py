@@ -15,7 +15,7 @@ from eigenscape.scenes.geometry.names import companion_of
 from eigenscape.scenes.readers.rasters import RasterReader, open_rasters
 from eigenscape.scenes.reading import Reader, Resolve, find_reader, foreign_module, open_by
 from eigenscape.scenes.registry import is_registered, registered, registered_names
-from eigenscape.scenes.types import Scene
+from eigenscape.scenes.types import Bands, Scene
 from eigenscape.scenes.windows import find_windows, left_out_notes
 
 if TYPE_CHECKING:
@@ -70,13 +70,14 @@ def open_scene(options: SceneOptions, resolve: Resolve) -> Scene:
     return scene
 
 
-def _open_unmasked(options: SceneOptions, resolve: Resolve) -> Scene:
+def _open_unmasked(options: SceneOptions, resolve: Resolve, carried: tuple[int, ...] = ()) -> Scene:
+    """Open a scene without its mask; a line also without bands that another line carries over to it."""
     given = options.path
     if isinstance(given, str) and is_registered(given):
         located = registered(given).locate(options.samples, options.seed)
         options = options.model_copy(update={"variable": options.variable or located.variable})
         reader = find_reader(located.paths[0])
-        return _open_files(reader, located.paths, options, resolve)
+        return _open_files(reader, located.paths, options, resolve, carried)
     if not given:
         raise SceneError("scene.path: the list is empty. Give at least one file.")
     names = scene_paths(options, resolve)
@@ -89,7 +90,7 @@ def _open_unmasked(options: SceneOptions, resolve: Resolve) -> Scene:
     reader = (
         RasterReader() if len(paths) > 1 or not isinstance(given, str) else find_reader(paths[0])
     )
-    scene = _open_files(reader, paths, options, resolve)
+    scene = _open_files(reader, paths, options, resolve, carried)
     if any(map(os.path.islink, paths)):
         from eigenscape.scenes.files.identity import told_links
 
@@ -114,16 +115,20 @@ def _noted(scene: Scene, told: tuple[str, ...], *, last: bool = False) -> Scene:
 
 
 def _open_files(
-    reader: Reader, paths: Sequence[str], options: SceneOptions, resolve: Resolve
+    reader: Reader,
+    paths: Sequence[str],
+    options: SceneOptions,
+    resolve: Resolve,
+    carried: tuple[int, ...] = (),
 ) -> Scene:
     """Open one file by its reader, or several as rasters of a band each; without some wavelengths."""
     scene = _open_all_bands(reader, paths, options, resolve)
     found = find_windows(options, scene.bands)
     good = set((scene.bands.good_index + 1).tolist())
-    dropped = sorted(good.intersection(number for each in found for number in each.numbers))
+    dropped = sorted(good.intersection({*carried}.union(*(each.numbers for each in found))))
     word = "column" if scene.grid.is_table else "band"
     alpha = getattr(scene, "alpha", ())
-    told = left_out_notes(options, scene.bands, found, word=word, alpha=alpha)
+    told = left_out_notes(options, scene.bands, found, word=word, alpha=alpha, carried=carried)
     if not dropped:
         return _geolocated(_noted(scene, told, last=True), options, resolve)
     if len(dropped) == len(good):
@@ -168,22 +173,40 @@ def _open_lines(
             "Mark what is missing as nodata in each line, or name flags of a product."
         )
     opened = [_open_line(_of_one(options, name), resolve) for name in given]
-    counts = {len(line.bands.good) for line in opened}
-    if len(counts) == 1:
-        # A band that is bad in one line is left out of all.
-        flags = zip(*(line.bands.good for line in opened), strict=True)
-        bad = tuple(number for number, good in enumerate(flags, 1) if any(good) and not all(good))
-        further = {"bad_bands": (*options.bad_bands, *bad)}
-        options = options.model_copy(update=further)
-        opened = [_open_line(_of_one(options, name), resolve) for name in given]
+    from eigenscape.scenes.views.resampled import same_sequence
+
+    alike = [same_sequence(line.bands, opened[0].bands) for line in opened]
+    bad = _bad_in_some([line.bands for line, same in zip(opened, alike, strict=True) if same])
+    if bad:
+        opened = [
+            _open_line(_of_one(options, name), resolve, bad) if same else line
+            for name, line, same in zip(given, opened, alike, strict=True)
+        ]
     from eigenscape.scenes.views.flightlines import stack
 
     return stack(opened)
 
 
-def _open_line(options: SceneOptions, resolve: Resolve) -> Scene:
-    """Open one of several lines, less what its own flags leave out."""
-    line = _open_unmasked(options, resolve)
+def _bad_in_some(lines: Sequence[Bands]) -> tuple[int, ...]:
+    """Return the numbers of the bands that are bad in some of several lines and good in others.
+
+    Raises
+    ------
+    SceneError
+        No band is good in all.
+    """
+    flags = list(zip(*(bands.good for bands in lines), strict=True))
+    if not any(map(all, flags)):
+        raise SceneError(
+            f"scene.path: none of the {len(flags)} bands is good in all lines. Give lines that have some "
+            "good bands in common."
+        )
+    return tuple(number for number, good in enumerate(flags, 1) if any(good) and not all(good))
+
+
+def _open_line(options: SceneOptions, resolve: Resolve, carried: tuple[int, ...] = ()) -> Scene:
+    """Open one of several lines, less what its own flags leave out, and the bands that are bad in another."""
+    line = _open_unmasked(options, resolve, carried)
     if not getattr(line, "flags", None):
         return line
     from eigenscape.scenes.views.masks import mask_scene

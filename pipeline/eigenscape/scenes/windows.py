@@ -99,6 +99,7 @@ def left_out_notes(
     *,
     word: str,
     alpha: Sequence[int] = (),
+    carried: Sequence[int] = (),
 ) -> tuple[str, ...]:
     """Return all bands that a scene is read without, and why: each band once, by its first reason.
 
@@ -114,6 +115,8 @@ def left_out_notes(
         For a band: "band", or "column" of a table.
     alpha
         Numbers of the alpha bands, from 1.
+    carried
+        Numbers of the bands that are bad in another line of the scene, from 1.
     """
     keep = (
         ' (scene.drop_wavelengths = "none" keeps them)'
@@ -129,6 +132,7 @@ def left_out_notes(
         ({*alpha}, "alpha band: it marks missing pixels"),
         (bad, "marked as bad in the scene's own metadata"),
         *((set(each.numbers), f"{each.reason}{keep}") for each in windows),
+        (set(carried), "bad in another line"),
     ]
     notes, told = [], set[int]()
     for numbers, reason in reasons:

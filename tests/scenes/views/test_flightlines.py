@@ -66,7 +66,7 @@ def test_lines__say_which_bands_are_left_out_and_why(open_lines):
     note = open_lines(CENTRES, without(650, 690)).notes[1]
     assert note.startswith("2 bands of ")
     assert "line0.tif, at 650, 690 nm, left out of all lines: " in note
-    assert note.endswith("line1.tif does not have them")
+    assert note.endswith("line1.tif has no good band there")
 
 
 def test_lines__of_another_sensor_are_resampled(open_lines):
@@ -77,6 +77,78 @@ def test_lines__of_another_sensor_are_resampled(open_lines):
     assert any("10 resampled from its 20" in note for note in scene.notes)
     values, _ = scene.read(scene.firsts[1], scene.firsts[1] + 4)
     np.testing.assert_allclose(values[0, 0], np.divide(CENTRES, 10), rtol=1e-2)
+
+
+WET = tuple(range(450, 2450, 50))
+"""Centres of 40 bands; two windows of water vapour lie among them."""
+
+
+def evenly(count):
+    """Return centres of another sensor."""
+    return tuple(np.linspace(400, 2500, count).round(1).tolist())
+
+
+@pytest.mark.parametrize(
+    ("second", "missing"),
+    [
+        (WET, ()),
+        (WET[::-1], ()),
+        ((*WET[1:], 2450), (450,)),
+        ((400, *WET[:-1]), (2400,)),
+        (evenly(40), ()),
+        (evenly(39), ()),
+    ],
+)
+def test_lines__bands_bad_in_one_are_left_out_by_wavelength(open_lines, second, missing):
+    dry = [at for at in WET if not (1350 <= at <= 1430 or 1800 <= at <= 1960)]
+    expected = [at for at in dry if at not in missing]
+    scene = open_lines(WET, second)
+    assert centres_of(scene) == expected
+    assert not any("scene.bad_bands" in note for note in scene.notes)
+    for first in scene.firsts:
+        values, _ = scene.read(first, first + 4)
+        np.testing.assert_allclose(values[0, 0], np.divide(expected, 10), rtol=0.03)
+
+
+@pytest.fixture
+def open_marked(tmp_path):
+    """Return a function that opens lines of which each has an order of its bands and a set of bad ones."""
+
+    def make(*lines):
+        paths = []
+        for number, (centres, bad) in enumerate(lines):
+            paths.append(str(tmp_path / f"line{number}.img"))
+            np.tile(np.array(centres)[:, None, None], (1, 4, 3)).astype("<f4").tofile(paths[-1])
+            good = [int(centre not in bad) for centre in centres]
+            (tmp_path / f"line{number}.hdr").write_text(
+                f"ENVI\nsamples = 3\nlines = 4\nbands = {len(centres)}\nheader offset = 0\n"
+                "data type = 4\ninterleave = bsq\nbyte order = 0\nwavelength units = nanometers\n"
+                f"wavelength = {{{', '.join(map(str, centres))}}}\n"
+                f"bbl = {{{', '.join(map(str, good))}}}\n"
+            )
+        return open_scene(SceneOptions(path=tuple(paths)), str)
+
+    return make
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_lines__bands_that_a_header_marks_bad_are_left_out_of_all(open_marked, turned):
+    """By number where the lines have the same bands in the same order, with the true reason."""
+    order = CENTRES[::-1] if turned else CENTRES
+    scene = open_marked((CENTRES, {530}), (order, {610}))
+    expected = without(530, 610)
+    assert centres_of(scene) == list(expected)
+    for first in scene.firsts:
+        values, _ = scene.read(first, first + 4)
+        np.testing.assert_array_equal(values[0, 0], expected)
+    assert not any("scene.bad_bands" in note for note in scene.notes)
+    if not turned:
+        assert "band 3 (530 nm) left out: bad in another line" in scene.notes
+
+
+def test_lines__raise_if_no_band_is_good_in_all(open_marked):
+    with pytest.raises(SceneError, match="none of the 12 bands is good in all lines"):
+        open_marked((CENTRES, {*CENTRES[:6]}), (CENTRES, {*CENTRES[6:]}))
 
 
 def test_lines__raise_if_no_band_is_in_all(open_lines):

@@ -139,7 +139,7 @@ def _common_bands(lines: list[Scene]) -> tuple[Bands, tuple[str, ...]]:
         at = told_wavelengths(np.array(bands.wavelength)[lost])
         told.append(
             f"{len(lost)} band{'s' * (len(lost) > 1)} of {first.files[0]}, at {at}, left out of "
-            f"all lines: {line.files[0]} does not have {'them' if len(lost) > 1 else 'it'}"
+            f"all lines: {line.files[0]} has no good band there"
         )
     if told and not good.any():
         raise SceneError(

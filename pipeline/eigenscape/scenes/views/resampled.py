@@ -190,17 +190,33 @@ def _difference(file: str, found: Bands, wanted: Bands) -> str:
     if found.wavelength is None or wanted.wavelength is None:
         return ""
     here, there = _known(found)[0], _known(wanted)[0]
-    order = np.sort(there[np.isfinite(there)])
-    limit = max(float(np.diff(order).min(initial=np.inf)), _LEAST_SPACING) / 4
-    limit = limit if np.isfinite(limit) else _LEAST_SPACING / 4
     away = np.abs(here - there)
-    if not (away > limit).any():
+    if not _differ(here, there):
         return ""
     worst = int(np.nanargmax(away))
     return (
         f"{file}: band {int(found.good_index[worst]) + 1} is centred at {here[worst]:.1f} nm; the run's at "
         f"{there[worst]:.1f} nm."
     )
+
+
+def same_sequence(one: Bands, other: Bands) -> bool:
+    """Return whether two scenes have the same bands in the same order, good or bad.
+
+    They have as many, and the centres of each pair are as near as those of one band; of scenes without
+    wavelengths nothing says otherwise.
+    """
+    if len(one.good) != len(other.good):
+        return False
+    return not _differ(_stated(one)[0], _stated(other)[0])
+
+
+def _differ(here: F8, there: F8) -> bool:
+    """Return whether the centres of some pair of bands are more than a quarter of the least spacing apart."""
+    order = np.sort(there[np.isfinite(there)])
+    limit = max(float(np.diff(order).min(initial=np.inf)), _LEAST_SPACING) / 4
+    limit = limit if np.isfinite(limit) else _LEAST_SPACING / 4
+    return bool((np.abs(here - there) > limit).any())
 
 
 @lru_cache(maxsize=8)
