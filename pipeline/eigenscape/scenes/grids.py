@@ -139,13 +139,15 @@ def turns_onto(
 
 def turned(scene: Grid, box: Extent) -> tuple[Grid, ...]:
     """Return a scene's grid moved by the whole turns with which it meets an extent; see `turns_onto`."""
-    assert scene.transform is not None
     first, last, turn = turns_onto(scene, box[0], box[2])
-    a, b, c, d, e, f = scene.transform
-    return tuple(
-        replace(scene, transform=(a, b, c - turns * turn, d, e, f))
-        for turns in range(int(first), int(last) + 1)
-    )
+    return tuple(moved(scene, -turns * turn) for turns in range(int(first), int(last) + 1))
+
+
+def moved(grid: Grid, offset: float) -> Grid:
+    """Return a grid with a transform moved along x."""
+    assert grid.transform is not None
+    a, b, c, d, e, f = grid.transform
+    return replace(grid, transform=(a, b, c + offset, d, e, f))
 
 
 def overlap(one: Extent, other: Extent) -> bool:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import rasterio
+from rasterio.transform import xy
 
 import sensors
 from eigenscape.errors import SceneError
@@ -145,6 +146,46 @@ def test_igm__across_the_date_line(tmp_path, located_scene, monkeypatch):
     assert found.grid.width < 60
     assert found.grid.transform[2] == pytest.approx(179.98, abs=2e-3)
     assert (found.rows(0, 0, found.grid.height) >= 0).mean() > 0.95
+
+
+@pytest.mark.parametrize("kind", ["igm", "glt", "grid"])
+@pytest.mark.parametrize("starts", [(179.985, -179.995), (-179.995, 179.985), (179.96, -179.995)])
+def test_lines__on_both_sides_of_the_date_line(tmp_path, rng, kind, starts):
+    """One map as wide as both; it holds the pixels of each where they are."""
+    height, width, step = 20, 15, 1e-3
+    paths = [tmp_path / f"line{number}" for number in range(2)]
+    for path, start in zip(paths, starts, strict=True):
+        transform = rasterio.Affine(step, 0, start, 0, -step, -17)
+        placed = {"crs": "EPSG:4326", "transform": transform} if kind == "grid" else {}
+        write_envi(path, rng.random((height, width, 3)).astype(np.float32), **placed)
+        row, column = np.mgrid[:height, :width].astype(float)
+        if kind == "glt":
+            table = np.stack([column + 1, row + 1], axis=-1).astype(np.int32)
+            write_envi(f"{path}_glt", table, crs="EPSG:4326", transform=transform)
+        elif kind == "igm":
+            x = (start + (column + 0.5) * step + 180) % 360 - 180
+            places = np.stack([x, -17 - (row + 0.5) * step], axis=-1)
+            write_envi(f"{path}_igm", places, crs="EPSG:4326")
+    options = SceneOptions(path=tuple(map(str, paths)))
+    scene = open_scene(options, str)
+    found = locate(scene, options)
+    gap = abs((starts[1] - starts[0] + 180) % 360 - 180)
+    assert found.grid.height == pytest.approx(height, abs=1)
+    assert found.grid.width == pytest.approx(gap / step + width, abs=2)
+    for number, start in enumerate(starts):
+        first = found.lines[number].first
+        lookup = found.rows(number, 0, found.grid.height)
+        down, along = np.nonzero(lookup >= 0)
+        row, column = np.divmod(lookup[down, along], scene.grid.width)
+        x, y = xy(transform_of(found), down, along)
+        away = (np.array(x) - start - (column + 0.5) * step + 180) % 360 - 180
+        assert np.abs(away).max() < step
+        assert np.abs(np.array(y) + 17 + (row - first + 0.5) * step).max() < step
+        assert len(np.unique(lookup[down, along])) > 0.9 * height * width
+        tiles = {(top, left) for top, _, left, _ in found.tiles(number, first, first + height)}
+        assert tiles >= set(
+            zip((down // 16 * 16).tolist(), (along // 16 * 16).tolist(), strict=True)
+        )
 
 
 def test_igm__pixels_without_coordinates_are_nowhere(located_scene, tmp_path):

@@ -1,7 +1,7 @@
 """A scene whose pixels lie on a map that is not its own grid: which pixels are in which cells of the map."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import blocks
 from eigenscape.errors import SceneError
 from eigenscape.scenes.geometry.parts import I8, TILE, Part, to_pixels
-from eigenscape.scenes.grids import same_crs
+from eigenscape.scenes.grids import extent, full_turn, moved, same_crs
 from eigenscape.scenes.types import Grid
 
 MOST_CELLS = 2**36
@@ -26,11 +26,14 @@ class Line:
         Where its pixels are.
     first, width
         Its first row in the scene, and how many columns it has.
+    offset
+        What is added to the longitudes of the part: whole turns, by which it lies next to the first line.
     """
 
     part: Part
     first: int
     width: int
+    offset: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -76,14 +79,15 @@ class Located:
         one = self.lines[line]
         for top, bottom in blocks(self.grid.height, TILE):
             for left, right in blocks(self.grid.width, TILE):
-                low, high = one.part.reach(self.grid, (top, bottom, left, right))
+                own = moved(self.grid, -one.offset)
+                low, high = one.part.reach(own, (top, bottom, left, right))
                 if low + one.first < stop and high + one.first > start:
                     yield top, bottom, left, right
 
     def tile(self, line: int, window: tuple[int, int, int, int]) -> I8:
         """Return the pixel of the scene in each cell of a tile, -1 for none."""
         one = self.lines[line]
-        own = one.part.lookup(self.grid, window)
+        own = one.part.lookup(moved(self.grid, -one.offset), window)
         row, column = np.divmod(own, one.width)
         return np.where(own < 0, -1, (row + one.first) * self.width + column)
 
@@ -91,7 +95,8 @@ class Located:
 def unite(lines: list[Line], names: list[str], width: int) -> Located:
     """Return where the pixels of several lines are on a map that holds all of them.
 
-    The map has the cells of the first line's; all its own cells are among them.
+    The map has the cells of the first line's; all its own cells are among them. Lines on both sides of the
+    date line lie side by side: longitudes of those on the other side are beyond 180, or below -180.
 
     Parameters
     ----------
@@ -108,6 +113,7 @@ def unite(lines: list[Line], names: list[str], width: int) -> Located:
     first = lines[0].part.extent
     low: NDArray[np.float64] = np.zeros(2)
     high = np.array([first.width, first.height], float)
+    placed = []
     for line, name in zip(lines, names, strict=True):
         grid = line.part.extent
         if not same_crs(first, grid):
@@ -115,7 +121,9 @@ def unite(lines: list[Line], names: list[str], width: int) -> Located:
                 f"{names[0]} and {name} are in different coordinate systems. Bring them into one, for "
                 "example with gdalwarp."
             )
-        a, b, c, d, e, f = grid.transform  # type: ignore[misc]
+        offset = _turns_between(first, grid)
+        placed.append(replace(line, offset=offset))
+        a, b, c, d, e, f = moved(grid, offset).transform  # type: ignore[misc]
         corners = [(0, 0), (grid.width, 0), (0, grid.height), (grid.width, grid.height)]
         x, y = (
             np.array([a * col + b * row + c for col, row in corners], float),
@@ -134,4 +142,16 @@ def unite(lines: list[Line], names: list[str], width: int) -> Located:
         )
     a, b, c, d, e, f = first.transform  # type: ignore[misc]
     transform = (a, b, a * left + b * top + c, d, e, d * left + e * top + f)
-    return Located(Grid(bottom - top, right - left, first.crs_wkt, transform), tuple(lines), width)
+    return Located(Grid(bottom - top, right - left, first.crs_wkt, transform), tuple(placed), width)
+
+
+def _turns_between(first: Grid, other: Grid) -> float:
+    """Return by what longitudes of a grid are moved to lie as near those of the first as they can.
+
+    It is a whole number of turns, 0 where x is no longitude.
+    """
+    turn = full_turn(first.crs_wkt)
+    if turn is None:
+        return 0.0
+    (west, _, east, _), (left, _, right, _) = extent(first), extent(other)
+    return turn * round((west + east - left - right) / (2 * turn))
