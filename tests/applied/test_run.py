@@ -362,7 +362,7 @@ def test_apply__refuses_what_does_not_fit(scenes, trained, tmp_path, write_tif, 
     with rasterio.open(scenes / "right.tif") as dataset:
         cube = np.moveaxis(dataset.read(), 0, -1)
     few = write_tif("few.tif", cube[..., :5])
-    with pytest.raises(SceneError, match=r"5 good bands of 5; the run learned from 11 of 12"):
+    with pytest.raises(SceneError, match=r"5 good bands of 5; the run has 11 of 12"):
         apply(run, few, run_dir=tmp_path / "no")
     shifted = write_tif("shifted.tif", cube)
     with rasterio.open(shifted, "r+") as dataset:

@@ -291,5 +291,5 @@ def test_lines__raise_on_what_does_not_go_together(located_scene, tmp_path):
     with pytest.raises(SceneError, match="each has a geometry of its own"):
         open_scene(SceneOptions(path=paths, geometry=str(tmp_path / "line0_igm")), str)
     write_envi(tmp_path / "line1", np.ones((9, 9, 4), np.float32))
-    with pytest.raises(SceneError, match="4 good bands of 4; the run learned from 3 of 3"):
+    with pytest.raises(SceneError, match="4 good bands of 4; the first line has 3 of 3"):
         open_scene(options, str)

@@ -68,7 +68,9 @@ def test_resampled__spectra_through_gaussians(cube):
     np.testing.assert_array_equal(scene.read(3, 5)[0], values[3:5])
     assert scene.bands.wavelength == (500, 700, 560)
     assert bands_read(scene) == 61
-    assert "spectra resampled from 60 bands to the run's 3" in describe_scene(scene)[-1]
+    assert (
+        "spectra of the scene resampled from 60 bands to the run's 3" in describe_scene(scene)[-1]
+    )
 
 
 def test_resampled__less_an_origin(cube):
@@ -176,7 +178,7 @@ def test_counterparts__of_sensors_whose_parts_overlap():
     [
         (
             Bands((True,) * 3),
-            r"60 good bands of 61; the run learned from 3 of 3\. Wavelengths of both",
+            r"60 good bands of 61; the run has 3 of 3\. Wavelengths of both",
         ),
         (Bands((True,) * 3, (500.0, np.nan, 600.0)), "Wavelengths of both"),
         (Bands((True,) * 2, (600.0, 1500.0), (9.0, 9.0)), r"near 1 of the run's 2, at 1500 nm"),

@@ -10,7 +10,7 @@ from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.describe import notes_of
 from eigenscape.scenes.types import Bands, Grid, Scene
-from eigenscape.scenes.views.resampled import lacking, to_bands, told_wavelengths
+from eigenscape.scenes.views.resampled import OF_LINES, lacking, to_bands, told_wavelengths
 from eigenscape.scenes.views.wrapped import innermost
 
 GAP = 128
@@ -122,7 +122,7 @@ def stack(lines: list[Scene]) -> StackedScene:
                 f"{line.files[0]}: is a table, and a list in scene.path is of rasters. Give one table."
             )
     bands, told = _common_bands(lines)
-    return StackedScene(tuple(to_bands(line, bands) for line in lines), told)
+    return StackedScene(tuple(to_bands(line, bands, OF_LINES) for line in lines), told)
 
 
 def _common_bands(lines: list[Scene]) -> tuple[Bands, tuple[str, ...]]:

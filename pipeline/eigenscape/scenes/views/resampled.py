@@ -6,6 +6,7 @@ other, its spectra are seen through the response of the band.
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,17 @@ _REACH, _STEPS = 1.5, 120
 """Widths at half maximum to which a response is followed to either side, and steps in which."""
 
 
+class Called(NamedTuple):
+    """What messages call the scene that has the wanted bands, and the one that is brought to them."""
+
+    wanted: str
+    found: str
+
+
+OF_RUN = Called("the run", "the scene")
+OF_LINES = Called("the first line", "another line")
+
+
 @dataclass(frozen=True)
 class ResampledScene(WrappedScene):
     """A scene with the bands of another one: its own where it has them, the others resampled.
@@ -52,10 +64,13 @@ class ResampledScene(WrappedScene):
         What it is brought to: centres and widths, all good.
     origin
         What is subtracted of each of them, None for nothing.
+    called
+        For notes.
     """
 
     target: Bands
     origin: tuple[float, ...] | None = None
+    called: Called = OF_RUN
 
     @property
     def bands(self) -> Bands:
@@ -71,15 +86,17 @@ class ResampledScene(WrappedScene):
     def notes(self) -> tuple[str, ...]:
         """What a user should know."""
         before, after = self.scene.bands.count, self.bands.count
+        wanted, found = self.called
         taken = int((self._places >= 0).sum())
         if taken == after:
-            return (_note_taken(after, self.scene.bands),)
+            return (_note_taken(after, self.scene.bands, self.called),)
         if not taken:
             return (
-                f"spectra resampled from {before} bands to the run's {after}, Gaussians of their widths",
+                f"spectra of {found} resampled from {before} bands to {wanted}'s {after}, Gaussians of their "
+                "widths",
             )
         return (
-            f"bands of the run: {taken} taken from the scene as they are, {after - taken} resampled from its "
+            f"bands of {wanted}: {taken} taken from {found} as they are, {after - taken} resampled from its "
             f"{before}, Gaussians of their widths",
         )
 
@@ -123,7 +140,7 @@ class ResampledScene(WrappedScene):
         return found, valid
 
 
-def to_bands(scene: Scene, wanted: Bands) -> Scene:
+def to_bands(scene: Scene, wanted: Bands, called: Called = OF_RUN) -> Scene:
     """Return a scene with the good bands of another one: itself, or a view of it.
 
     It is the scene itself if it has these bands and no others. A view has each band that the scene has as
@@ -135,6 +152,8 @@ def to_bands(scene: Scene, wanted: Bands) -> Scene:
         With all bands that may be of use.
     wanted
         Bands of the other scene.
+    called
+        For notes and messages.
 
     Raises
     ------
@@ -142,19 +161,20 @@ def to_bands(scene: Scene, wanted: Bands) -> Scene:
         It has other bands and nothing says at what wavelengths, or none near one of those that are wanted.
     """
     found = scene.bands
-    reason = _difference(scene.files[0], found, wanted)
+    reason = _difference(scene.files[0], found, wanted, called.wanted)
     if not reason:
         return scene
     source, target = _known(found), _known(wanted)
     if not len(target[0]) or np.isnan(target[0]).any() or not np.isfinite(source[0]).any():
         raise SceneError(
-            f"{reason} Wavelengths of both would allow to resample it; give a scene with all bands of the "
-            "run's scene, or with its good bands alone."
+            f"{reason} Wavelengths of both would allow to resample it; give a scene with as many bands, or "
+            "with the good ones alone."
         )
-    _check_covered(scene.files[0], source, target)
+    _check_covered(scene.files[0], source, target, called.wanted)
     centres, widths = (tuple(part.tolist()) for part in target)
     names = wanted.names and tuple(wanted.names[place] for place in wanted.good_index)
-    return ResampledScene(scene, Bands((True,) * len(centres), centres, widths, names))
+    target_bands = Bands((True,) * len(centres), centres, widths, names)
+    return ResampledScene(scene, target_bands, called=called)
 
 
 def notes_of_bands(scene: Scene) -> tuple[str, ...]:
@@ -165,17 +185,17 @@ def notes_of_bands(scene: Scene) -> tuple[str, ...]:
     bands = scene.bands
     if isinstance(scene, ResampledScene) or bands.count == len(bands.good):
         return ()
-    return (_note_taken(bands.count, bands),)
+    return (_note_taken(bands.count, bands, OF_RUN),)
 
 
-def _note_taken(count: int, source: Bands) -> str:
+def _note_taken(count: int, source: Bands, called: Called) -> str:
     return (
-        f"the run's {count} bands are {count} of the scene's {len(source.good)}, taken as they are; "
-        "none is resampled"
+        f"{called.wanted}'s {count} bands are {count} of {called.found}'s {len(source.good)}, taken as they "
+        "are; none is resampled"
     )
 
 
-def _difference(file: str, found: Bands, wanted: Bands) -> str:
+def _difference(file: str, found: Bands, wanted: Bands, owner: str) -> str:
     """Return in which way the good bands of a scene are others than those wanted; empty if they are not."""
     if found.count != wanted.count:
         missing = ""
@@ -184,7 +204,7 @@ def _difference(file: str, found: Bands, wanted: Bands) -> str:
             lost = [number for number, (here, there) in pairs if there and not here]
             missing = f" Bands {', '.join(map(str, lost[:12]))} are marked bad in it."
         return (
-            f"{file}: {found.count} good bands of {len(found.good)}; the run learned from "
+            f"{file}: {found.count} good bands of {len(found.good)}; {owner} has "
             f"{wanted.count} of {len(wanted.good)}.{missing}"
         )
     if found.wavelength is None or wanted.wavelength is None:
@@ -195,7 +215,7 @@ def _difference(file: str, found: Bands, wanted: Bands) -> str:
         return ""
     worst = int(np.nanargmax(away))
     return (
-        f"{file}: band {int(found.good_index[worst]) + 1} is centred at {here[worst]:.1f} nm; the run's at "
+        f"{file}: band {int(found.good_index[worst]) + 1} is centred at {here[worst]:.1f} nm; {owner}'s at "
         f"{there[worst]:.1f} nm."
     )
 
@@ -359,7 +379,7 @@ def told_wavelengths(values: F8) -> str:
     return f"{', '.join(f'{value:.0f}' for value in values[:_TOLD])}{more} nm"
 
 
-def _check_covered(file: str, source: tuple[F8, F8], target: tuple[F8, F8]) -> None:
+def _check_covered(file: str, source: tuple[F8, F8], target: tuple[F8, F8], owner: str) -> None:
     """Refuse a scene if one of the wanted bands overlaps none of its bands at half maximum."""
     centres, widths = source
     away = np.abs(target[0][:, None] - centres)
@@ -368,9 +388,9 @@ def _check_covered(file: str, source: tuple[F8, F8], target: tuple[F8, F8]) -> N
     if len(missing):
         low, high = np.nanmin(centres), np.nanmax(centres)
         raise SceneError(
-            f"{file}: has no band near {len(missing)} of the run's {len(target[0])}, at "
+            f"{file}: has no band near {len(missing)} of {owner}'s {len(target[0])}, at "
             f"{told_wavelengths(missing)}; its own reach from {low:.0f} to {high:.0f} nm. Give a scene that "
-            "covers them, or run the job anew without them (scene.bad_bands, scene.drop_wavelengths)."
+            f"covers them, or leave them out of {owner} (scene.bad_bands, scene.drop_wavelengths)."
         )
 
 

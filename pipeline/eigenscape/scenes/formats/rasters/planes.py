@@ -134,6 +134,12 @@ def open_plane(path: str, scene: Grid, *, key: str) -> RasterPlane:
     """
     grid, files = inspect_plane(path, key=key)
     if not same_size(grid, scene):
+        if grid.transform is not None and scene.transform is not None:
+            raise SceneError(
+                f"{path}: {key} has the size {grid.height} x {grid.width}, the scene {scene.height} x "
+                f"{scene.width} (rows x columns): it lies on another grid. Bring it onto the scene's grid, "
+                "for example with gdalwarp."
+            )
         raise wrong_size(path, (grid.height, grid.width), scene, key=key)
     if lies_on(grid, scene):
         return RasterPlane(path, files, reverse=is_reversed(path, grid, scene))
