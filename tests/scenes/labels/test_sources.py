@@ -2,6 +2,7 @@ import pickle
 from pathlib import Path
 
 import geopandas
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -378,6 +379,10 @@ def test_bands_first__the_order_of_the_axes_is_named(labels, tmp_path):
     with pytest.raises(SceneError, match=r"rows x columns x bands.*numpy\.moveaxis\(cube, 0, -1\)"):
         labels(str(tmp_path / "first.npy"), labels="labels.npy")
     assert labels(str(tmp_path / "last.npy"), labels="labels.npy") is not None
+    with h5py.File(tmp_path / "last.h5", "w") as file:
+        file["cube"] = np.moveaxis(cube, 0, -1)
+    with pytest.raises(SceneError, match=r"bands x rows x columns.*numpy\.moveaxis\(cube, -1, 0\)"):
+        labels(str(tmp_path / "last.h5"), labels="labels.npy")
     with pytest.raises(SceneError, match=r"19 x 13, the scene 20 x 13") as error:
         labels(str(tmp_path / "last.npy"), labels="small.npy")
     assert "moveaxis" not in str(error.value)

@@ -33,6 +33,7 @@ class RasterReader(Reader):
         from eigenscape.scenes.formats.named.lists import band_lists
         from eigenscape.scenes.formats.named.netcdf import netcdf_arrays
         from eigenscape.scenes.formats.rasters.containers import (
+            Layer,
             describe_layer,
             find_layer,
             only_array,
@@ -57,9 +58,12 @@ class RasterReader(Reader):
                 address = path if layer is None else layer.address
                 return open_named(file, address, array, known, axes, chosen, others)
             lists = band_lists(array, known)
+        if layer is None and array is not None and len(array.shape) > 2:
+            # Nothing says the order of its axes, so that the note must.
+            layer = Layer(array.name, path, array.shape)
         if layer is None:
             return open_rasters([path], chosen, lists)
-        note = describe_layer(path, layer) + others
+        note = describe_layer(file, layer) + others
         scene = open_rasters([layer.address], chosen, lists)
         return replace(scene, notes=(note, *scene.notes))
 

@@ -49,6 +49,14 @@ def test_the_most_bands_are_taken_and_said(scene, container):
     assert scene(str(container), variable=named).bands.count == 5
 
 
+def test_the_order_of_axes_without_names_is_said_of_the_only_array(scene, tmp_path):
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file["cube"] = CUBE
+    opened = scene("s.h5")
+    np.testing.assert_array_equal(opened.read(0, 7)[0], CUBE.transpose(1, 2, 0))
+    assert "raster cube of s.h5: 5 x 7 x 8, bands x rows x columns" in describe_scene(opened)
+
+
 def test_another_is_taken_by_its_name(scene, container):
     assert scene(str(container), variable="abundance").bands.count == 3
     with pytest.raises(

@@ -243,14 +243,21 @@ def wrong_size(path: str, shape: tuple[int, ...], scene: Grid, *, key: str) -> S
             f"{scene.height} of them, or {scene.height} x 1."
             + (' Of an image of one band set scene.layout = "image".' if image else "")
         )
-    moved = scene.transform is None and len(shape) == 2 and shape[0] == scene.width != shape[1]
-    axes = (
-        " An array is read as rows x columns x bands: write one of bands x rows x columns as "
-        "numpy.moveaxis(cube, 0, -1)."
-    )
+    axes = ""
+    if scene.transform is None and len(shape) == 2:
+        if shape[0] == scene.width != shape[1]:
+            axes = (
+                " An array is read as rows x columns x bands: write one of bands x rows x columns as "
+                "numpy.moveaxis(cube, 0, -1)."
+            )
+        elif shape[1] == scene.height != shape[0]:
+            axes = (
+                " A cube in an HDF5 file whose axes have no names is read as bands x rows x columns: write "
+                "one of rows x columns x bands as numpy.moveaxis(cube, -1, 0)."
+            )
     return SceneError(
         f"{size}, the scene {scene.height} x {scene.width} (rows x columns), and nothing says where one "
-        f"lies on the other. Give it on the scene's own grid.{axes if moved else ''}"
+        f"lies on the other. Give it on the scene's own grid.{axes}"
     )
 
 
