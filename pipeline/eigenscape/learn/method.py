@@ -287,6 +287,12 @@ class OfEigenvectors(Classifier):
 
         return ByTiles(gather(context, labelled), self)
 
+    def footprint(self, samples: Samples) -> Footprint:
+        """Add the coordinates of groups of identical samples, to what all methods share."""
+        usual = samples.usual
+        # 40 bytes as in `eigenscape.learn.propagate.method`; a group has two samples or more.
+        return replace(usual, scratch=usual.scratch + (40 + 2.0 * samples.modes) * samples.rows)
+
 
 class Clustering(LearnMethod):
     """A method without labels, whose clusters are parts of the graph.

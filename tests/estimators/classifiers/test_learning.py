@@ -287,6 +287,19 @@ def test_new_samples__what_is_identical_to_a_group_has_its_class(model, rng, laz
             assert set(model.transduction_[own]) == {counts.argmax()}
 
 
+def test_eigenfunctions__it_does_not_matter_which_of_identical_samples_have_the_labels(rng):
+    X = rng.normal(size=(200, 4))
+    X, y = np.vstack([np.repeat(X[:1], 40, axis=0), X]), np.full(240, -1)
+    y[41:60] = X[41:60, 0] > 0
+    fitted = []
+    for y[:3] in [(0, 0, 1), (1, 0, 0)]:
+        fitted.append(clone(CLASSIFIERS[0]).fit(X, y))
+        assert len(set(fitted[-1].transduction_[:41])) == 1
+        np.testing.assert_array_equal(fitted[-1].predict(X), fitted[-1].transduction_)
+    np.testing.assert_array_equal(fitted[0].transduction_, fitted[1].transduction_)
+    np.testing.assert_allclose(fitted[0].coef_, fitted[1].coef_, atol=1e-5)
+
+
 def test_eigenfunctions__no_number_is_no_class(moons, few):
     X = moons[0]
     model = clone(CLASSIFIERS[0]).fit(X, few)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from eigenscape.base.blocks import blocks
+from eigenscape.context import Context
 from eigenscape.errors import EstimatorError
 from eigenscape.estimators.base import Features, Metric, Neighbors, Weights
 from eigenscape.estimators.classifiers.labels import (
@@ -29,6 +31,7 @@ from eigenscape.labels.priors import prior_factors, training_shares, weigh_score
 from eigenscape.learn.classify.kernels import eigenfunctions
 from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities
 from eigenscape.learn.method import Classifier
+from eigenscape.learn.propagate.identical import find_identical
 from eigenscape.spectrum.extension import LEAST_SHARE, count_extended
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
@@ -40,7 +43,8 @@ _TILE_BYTES = 2**24
 class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
     """Least squares on the lowest eigenvectors, one class against all (Belkin 2003, 3.5).
 
-    Samples without a label, marked by -1, None or NaN in `y`, shape the eigenvectors.
+    Samples without a label, marked by -1, None or NaN in `y`, shape the eigenvectors. Of more than
+    ``n_neighbors // 4`` identical samples all have the same label, by all of theirs.
 
     Parameters
     ----------
@@ -157,17 +161,28 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
                 fewer = self.n_neighbors_ // 2
                 fitting = self._begin(X, **given, n_neighbors=fewer)
         self.eigenvalues_ = fitting.run.open("spectrum/value")[...]
-        vectors = Rows(str(fitting.run.array_path("spectrum/vector")))
-        spectrum = fitting.run.record("spectrum")
-        assert spectrum is not None, "the eigenvectors are found"
         self._job: Job = fitting.job
-        self.coef_ = self._solve(vectors, classes, spectrum.summary["null_vectors"])
-        best = np.empty(X.shape[0], np.intp)
-        for here, block in stored_blocks(fitting.run, "spectrum/vector"):
-            best[here] = _estimates(block, self.coef_, self._factors).argmax(axis=1)
-        self.transduction_ = self.classes_[best]
+        fitting.stage("labels", partial(self._learn, classes))
         self._folder.trim()
         return self
+
+    def _learn(self, classes: NDArray[np.intp], context: Context) -> dict[str, Any]:
+        """Fit the classes, with identical samples as in `eigenscape.learn.classify.coordinates`."""
+        spectrum = context.run.record("spectrum")
+        assert spectrum is not None, "the eigenvectors are found"
+        identical = find_identical(context)
+        vectors = Rows(context.path("spectrum/vector"))
+        labelled = np.flatnonzero(classes >= 0)
+        alike = labelled if identical is None else identical.alike(labelled)
+        nulls = spectrum.summary["null_vectors"]
+        self.coef_ = self._solve(vectors, alike, classes[labelled], nulls)
+        best = np.empty(len(classes), np.intp)
+        for here, block in stored_blocks(context.run, "spectrum/vector"):
+            best[here] = _estimates(block, self.coef_, self._factors).argmax(axis=1)
+        if identical is not None:
+            best = best[identical.alike(np.arange(len(best)))]
+        self.transduction_ = self.classes_[best]
+        return {}
 
     def _find_extendable(self, fitting: Fitting) -> bool:
         """Compute the eigenvectors, and again without those that do not extend.
@@ -199,13 +214,16 @@ class EigenfunctionClassifier(PartialClassifierMixin, SpectralEstimator):
         labelled = all_train(classes, len(self.classes_))
         return prior_factors(method.wanted_prior, labelled, 0, training_shares(labelled, 0))
 
-    def _solve(self, vectors: Rows, classes: NDArray[np.intp], nulls: int) -> NDArray[np.float32]:
+    def _solve(
+        self, vectors: Rows, samples: NDArray[np.int64], classes: NDArray[np.intp], nulls: int
+    ) -> NDArray[np.float32]:
+        """Return the coefficients by the classes of some samples, in any order and also several times."""
         modes, count = vectors.shape[1], len(self.classes_)
         G, B = np.zeros((modes, modes)), np.zeros((modes, count))
-        labelled = np.flatnonzero(classes >= 0)
-        for start, stop in blocks(len(labelled), max(1, _TILE_BYTES // (8 * modes))):
-            own = labelled[start:stop]
-            coordinates = vectors.take(own)
+        order = np.argsort(samples, kind="stable")
+        for start, stop in blocks(len(order), max(1, _TILE_BYTES // (8 * modes))):
+            own = order[start:stop]
+            coordinates = vectors.take(samples[own])
             assert isinstance(coordinates, np.ndarray), "eigenvectors are dense"
             sums = eigenfunctions.normal_equations(coordinates, classes[own], count)
             G, B = G + sums[0], B + sums[1]

@@ -3,7 +3,8 @@
 In the neighbour lists the first sample of such a group represents the others, its copies
 (`eigenscape.neighbors.search.duplicates`): it has edges to all of them, and to what lies around the group.
 If labels stayed on their own samples, that of the representative would decide for the whole group and its
-surroundings, against any number of labels of copies.
+surroundings, against any number of labels of copies. In eigenvectors, too, its row is unlike those of its
+copies: of the normalised Laplacian several times as long.
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ class Identical:
     ----------
     folder
         ``member.npy``: the samples of all groups, ascending; ``group.npy``: the group of each;
-        ``representative.npy``: those of them that represent others, ascending.
+        ``representative.npy``: those of them that represent others, ascending; ``copy.npy``: one of each
+        group that does not.
     same_edges
         Whether all copies of a sample have the same edges, so that their labels count on it alone and they
         share its values: not where neighbouring pixels have edges too.
@@ -58,6 +60,20 @@ class Identical:
         representative = self._load("representative")
         _, first = np.unique(self.groups_of(representative), return_index=True)
         return self._load("member"), representative[first][self._load("group")]
+
+    @property
+    def count(self) -> int:
+        """Number of groups."""
+        return len(self.copies())
+
+    def copies(self) -> NDArray[np.int64]:
+        """Return a sample of each group that represents no others, shape (groups,)."""
+        return self._load("copy")
+
+    def alike(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return some samples, with one of `copies` in place of every member of a group."""
+        group = self.groups_of(samples)
+        return np.where(group >= 0, self.copies()[group], samples)
 
     def _load(self, name: str) -> NDArray[np.int64]:
         return np.asarray(np.load(self.folder / f"{name}.npy", mmap_mode="r"))
@@ -133,7 +149,11 @@ def find_identical(context: Context) -> Identical | None:
     member = member[np.isin(hashes[member], values)]
     if not len(member):
         return None
+    group = np.searchsorted(values, hashes[member])
+    copy = np.zeros(len(values), np.int64)
+    np.maximum.at(copy, group, member)  # Representatives come first.
     save_array(folder / "member.npy", member)
-    save_array(folder / "group.npy", np.searchsorted(values, hashes[member]))
+    save_array(folder / "group.npy", group)
+    save_array(folder / "copy.npy", copy)
     save_array(folder / "representative.npy", representative)
     return Identical(folder, context.job.graph.spatial is None)

@@ -6,7 +6,8 @@ So groups of more than k // 4 identical samples are represented by one of them, 
 is searched and found. The others, its *copies*, take over its list with the representative itself in
 front. Should no more than 4 k samples be left that way, groups keep up to k representatives; should
 fewer than k + 1 be left, as many as it takes. Where labels spread over the graph, those of a group count
-together (`eigenscape.learn.propagate.identical`).
+together, and where its eigenvectors are classified, its samples have the same ones
+(`eigenscape.learn.propagate.identical`).
 
 Groups are found by a 64-bit hash of the features: two different samples share one of 10^8 with odds
 below 1e-3, and a false group would need k // 4 more of them.
