@@ -12,6 +12,8 @@ METHODS = [
     {"method": "tikhonov", "power": 2, "gamma": 1e-3},
     {"method": "tikhonov", "kernel": "heat", "gamma": 1e-2},
     {"method": "geodesic-nn"},
+    {"method": "poisson"},
+    {"method": "poisson", "prior": "uniform"},
 ]
 
 
@@ -47,7 +49,7 @@ def test_identical__the_order_of_the_samples_does_not_matter(tmp_path, table, me
     np.testing.assert_array_equal(found, expected[order])
 
 
-@pytest.mark.parametrize("method", ["interpolated", "tikhonov", "geodesic-nn"])
+@pytest.mark.parametrize("method", ["interpolated", "tikhonov", "geodesic-nn", "poisson"])
 def test_identical__blocks_do_not_matter(tmp_path, table, method, monkeypatch):
     X, labels, _ = table
     expected = classes(tmp_path / "whole", X, labels, {"method": method})
@@ -58,7 +60,7 @@ def test_identical__blocks_do_not_matter(tmp_path, table, method, monkeypatch):
 
 
 @pytest.mark.parametrize("wrong", [0, 30])
-@pytest.mark.parametrize("method", ["interpolated", "tikhonov", "geodesic-nn"])
+@pytest.mark.parametrize("method", ["interpolated", "tikhonov", "geodesic-nn", "poisson"])
 def test_identical__one_wrong_label_of_many_does_not_decide(tmp_path, rng, method, wrong):
     X = np.vstack([np.zeros((60, 4)), rng.normal(size=(60, 4)), rng.normal(size=(60, 4)) + 6])
     labels = np.zeros(180, int)
@@ -81,6 +83,19 @@ def test_identical__pixels_with_edges_to_their_neighbours_keep_their_labels(tmp_
     assert found[0] == 1
     given = labels.ravel()
     np.testing.assert_array_equal(found[1:][given[1:] > 0], given[1:][given[1:] > 0])
+
+
+def test_identical__sources_of_pixels_with_edges_to_their_neighbours_count_once(
+    tmp_path, rng, monkeypatch
+):
+    image = rng.normal(size=(12, 12, 4)).astype(np.float32)
+    image[:, :8] = 0
+    labels = np.zeros((12, 12), int)
+    labels[:, :2], labels[4:8, 4:8], labels[:4, 8:] = 1, 2, 2
+    tables = {"method": {"method": "poisson", "train": "all"}, "graph": {"spatial": {}}}
+    found = classes(tmp_path / "pooled", image, labels, **tables)
+    monkeypatch.setattr("eigenscape.learn.methods.poisson.Poisson.pools", False)
+    np.testing.assert_array_equal(classes(tmp_path / "own", image, labels, **tables), found)
 
 
 def test_pool__counts_training_labels_alone(tmp_path):

@@ -48,7 +48,8 @@ class PoissonClassifier(SpreadingClassifier):
     Notes
     -----
     Labels are sources of the potentials, not values that the potentials must take: a labelled sample can
-    get another class than its label.
+    get another class than its label. With "poisson" more than ``n_neighbors // 4`` identical samples have the
+    same shares, by all of their labels.
 
     Potentials are of the fitted samples alone. A new sample takes the mean share of the three nearest
     (Belkin 2003, 3.8.4, labels a test set by three neighbours), one that was fitted its own, or that of

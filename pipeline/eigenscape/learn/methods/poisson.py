@@ -13,6 +13,7 @@ class Poisson(FieldMethod, WithPrior):
     """Labels spread over the graph by Poisson learning (Calder and others 2020)."""
 
     potentials: ClassVar[bool] = True
+    pools: ClassVar[bool] = True
 
     method: Literal["poisson"] = "poisson"
     """Labels spread over the graph by Poisson learning (Calder and others 2020)."""

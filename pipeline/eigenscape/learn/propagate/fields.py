@@ -360,6 +360,9 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
     fits = fits_in(context.task_bytes, operator, len(labelled.sample), method.arrays)
     graphs = _graphs(context, method, operator, folder, "coarse")
     identical = find_identical(context) if method.pools else None
+    if identical is not None and method.potentials and not identical.same_edges:
+        # Sources add up: those of copies, which stay where they are, would count twice.
+        identical = None
     fields = Fields(method, labelled, operator, component, folder, graphs, lowest, fits, identical)
     solved, doubled = _solve_groups(context, fields, weights)
     worst = max(report["residual"] for report in solved)

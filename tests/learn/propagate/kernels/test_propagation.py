@@ -255,6 +255,27 @@ def test_poisson__known_shares_multiply_the_columns(rng):
     np.testing.assert_allclose(weighed, plain * [0.5 / 0.75, 0.5 / 0.25])
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+def test_poisson__means_count_as_often_as_their_labels(rng, parts):
+    sizes, L = [50, 30][:parts], [laplacian_of(weighted_graph(rng, size)) for size in (50, 30)]
+    whole = scipy.sparse.csr_array(scipy.sparse.block_diag(L[:parts]))
+    component = np.repeat(np.arange(parts), sizes).astype(np.int32) if parts > 1 else None
+    labels = random_labels(rng, 50)
+    number = rng.integers(1, 9, labels.values.shape).astype(float)
+    found = poisson(
+        operator_of(whole), replace(labels, number=number), zeros(), component=component,
+        tolerance=1e-11,
+    ).X  # fmt: skip
+    for column in range(WIDTH):
+        rows, y = known_of(labels, column)
+        count = number[labels.known[:, column], column].astype(int)
+        source = np.zeros(50)
+        source[rows] = count * (y - np.average(y, weights=count))
+        expected = np.linalg.pinv(L[0].toarray()) @ source
+        expected -= np.average(expected, weights=L[0].diagonal())
+        np.testing.assert_allclose(found[:50, column], expected, atol=1e-6)
+
+
 def test_poisson__raises_on_another_laplacian(rng):
     L, null = normalized(laplacian_of(weighted_graph(rng, 20)))
     with pytest.raises(ValueError, match="unnormalised"):

@@ -199,7 +199,8 @@ def poisson(
     operator
         L, unnormalised.
     labels
-        What each column knows: 1 for rows of its class, 0 for others.
+        What each column knows: 1 for rows of its class, 0 for others. The mean of several labels is as many
+        sources.
     allocate
         Gives X and three work arrays.
     component : array of int, shape (n,), optional
@@ -264,16 +265,21 @@ def sources(
     overall = labels.share(ones)
     if component is None:
         labels.take_off(ones, overall, source)
+        if labels.number is not None:
+            source *= labels.number
         return np.zeros((1, WIDTH))
     where = component[labels.rows]
     offset = np.zeros((int(component.max()) + 1, WIDTH))
-    for number in np.unique(where):
-        own = np.flatnonzero(where == number)
-        part = ColumnLabels(labels.rows[own], labels.values[own])
+    for place in np.unique(where):
+        own = np.flatnonzero(where == place)
+        number = None if labels.number is None else labels.number[own]
+        part = ColumnLabels(labels.rows[own], labels.values[own], number)
         mean, rest = part.share(ones[own]), np.empty((len(own), WIDTH), source.dtype)
         part.take_off(ones[own], mean, rest)
+        if number is not None:
+            rest *= number
         source[own] = rest
-        offset[number] = np.where(part.counts() > 0, mean - overall, 0)
+        offset[place] = np.where(part.counts() > 0, mean - overall, 0)
     return offset
 
 
