@@ -10,6 +10,7 @@ from eigenscape.export.report.facts import (
     eigenvector_note,
     explain_bars,
     headline,
+    interval_note,
     maps_tested,
     measures,
     neighbor_facts,
@@ -62,6 +63,14 @@ def test_explain_bars__names_the_difference():
     text = explain_bars(bars(random=0.91, blocked=0.90), "pixels")
     assert "differ by 1.0 points only" in text
     assert explain_bars([], "pixels") == ""
+
+
+def test_interval_note__says_why_means_have_none():
+    found = {"level": 0.95, "groups": 40, "resampled": "squares of the scene", "replicates": 1000}
+    assert interval_note({"intervals": found}).endswith("again and again (1000 times).")
+    reason = "the held-out pixels of class 3 lie in 1 of 40 squares of the scene"
+    told = interval_note({"intervals": {**found, "no_means": reason}})
+    assert told.endswith(f"Means over the classes have none: {reason}.")
 
 
 def test_headline__says_what_was_measured():

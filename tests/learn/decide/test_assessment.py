@@ -84,6 +84,18 @@ def test_find_intervals__of_no_spread_say_why_there_are_none(fitted, grid, reaso
     assert (found["overall_accuracy"], found["skipped"]) == (None, reason)
 
 
+def test_find_intervals__means_with_a_class_of_one_square_say_why_there_are_none(fitted):
+    source, labelled, _ = fitted
+    labelled.classes[labelled.classes == 2] = 0
+    labelled.classes[0], labelled.train[:, 0] = 2, False
+    found = find_intervals(
+        source, labelled, np.arange(600), Grid(30, 20), [0, 1], test=False, seed=3
+    )
+    assert found["overall_accuracy"] is not None
+    assert found["mean_iou"] is None
+    assert found["no_means"] == "the held-out pixels of class 3 lie in 1 of 70 squares of the scene"
+
+
 def test_find_intervals__nothing_is_held_out(fitted):
     source, labelled, _ = fitted
     labelled.train[:] = True

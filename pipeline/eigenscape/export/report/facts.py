@@ -271,10 +271,13 @@ def interval_note(scores: Mapping[str, Any]) -> str:
         return ""
     if "skipped" in found:
         return f"No intervals: {found['skipped']}."
-    return (
+    text = (
         f"Intervals hold the true value with {100 * found['level']:.0f} % confidence; they come from drawing "
         f"{found['groups']} {found['resampled'].split(':')[0]} again and again ({found['replicates']} times)."
     )
+    if "no_means" in found:
+        text += f" Means over the classes have none: {found['no_means']}."
+    return text
 
 
 def calibration_lines(scores: Mapping[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from eigenscape.labels.training import Labelled
 from eigenscape.learn.decide.fitscores import FitScores
 from eigenscape.learn.decide.kernels.areas import estimate_areas
 from eigenscape.learn.decide.kernels.intervals import LEVEL, bootstrap
-from eigenscape.learn.decide.kernels.scores import confusion_matrix
+from eigenscape.learn.decide.kernels.scores import MEANS, confusion_matrix
 from eigenscape.scenes.pixelareas import plane_area
 from eigenscape.scenes.types import Grid
 from eigenscape.store.arrays import open_array
@@ -51,6 +51,12 @@ def find_intervals(
         Whether on the samples of a test file, or on those that were held out.
     seed
         Of the draws.
+
+    Returns
+    -------
+    dict
+        What `bootstrap` says; ``skipped``, why the overall accuracy has no interval, or ``no_means``, why
+        the means over the classes have none.
     """
     rng = np.random.default_rng([seed, 5])
     if grid.is_table:
@@ -82,6 +88,16 @@ def find_intervals(
             f"all {count} {what} score alike, so the spread of others is not known"
             if count > 1
             else f"it takes two or more {what} with held-out {grid.things}"
+        )
+    elif all(report[name] is None for name in MEANS):
+        held, number = min(
+            (held, number)
+            for held, number in zip(report["class_groups"], labelled.numbers.tolist(), strict=True)
+            if held
+        )
+        report["no_means"] = (
+            f"the held-out {grid.things} of class {number} lie in {held} of {report['groups']} "
+            f"{units.split(':')[0]}"
         )
     return report
 

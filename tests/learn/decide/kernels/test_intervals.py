@@ -3,6 +3,7 @@ import numpy as np
 from eigenscape.learn.decide.kernels import intervals
 from eigenscape.learn.decide.kernels.intervals import bootstrap
 from eigenscape.learn.decide.kernels.scores import (
+    MEANS,
     OF_ALL,
     OF_CLASSES,
     accuracy,
@@ -70,6 +71,42 @@ def test_bootstrap__what_one_group_holds_has_no_interval(rng):
     assert alone["groups"] == 1
     assert alone["overall_accuracy"] is None
     assert alone["f1"] == [None] * 4
+
+
+def test_bootstrap__means_are_of_draws_that_hold_all_classes(rng):
+    """Draws without a class have other means: of a class that is never found, higher ones."""
+    group = np.repeat(np.arange(40), 10)
+    truth = np.where(group < 3, 2, np.arange(400) % 2)
+    called = np.where(rng.random(400) < 0.9, truth, (truth + 1) % 2)
+    called[truth == 2] = 0
+    found = bootstrap([(group, truth, called)], 40, 3, rng)
+    assert found["class_groups"] == [37, 37, 3]
+    low, high = found["average_accuracy"]
+    assert low < accuracy(confusion_matrix(truth, called, 3))["average_accuracy"] < high < 2 / 3
+    assert found["mean_iou"][1] < 2 / 3
+    # Of draws that lack a class in one trial of two, the other trial counts.
+    other = truth != 2
+    both = [(group, truth, called), (group[other], truth[other], called[other])]
+    assert bootstrap(both, 40, 3, rng)["average_accuracy"][1] < 1
+
+
+def test_bootstrap__means_with_a_class_of_one_group_have_no_interval(rng):
+    group, truth, called = draw_calls(rng)
+    truth[:3] = 3
+    found = bootstrap([(group, truth, called)], 30, 4, rng)
+    assert {name: found[name] for name in MEANS} == dict.fromkeys(MEANS)
+    assert found["overall_accuracy"] is not None
+    assert found["kappa"] is not None
+
+
+def test_bootstrap__means_that_few_draws_measure_have_no_interval(rng):
+    truth = np.arange(120) % 60
+    group = np.arange(120)
+    called = np.where(rng.random(120) < 0.5, truth, 0)
+    found = bootstrap([(group, truth, called)], 120, 60, rng)
+    assert min(found["class_groups"]) == 2
+    assert found["mean_f1"] is None
+    assert found["overall_accuracy"] is not None
 
 
 def test_bootstrap__many_classes(rng):

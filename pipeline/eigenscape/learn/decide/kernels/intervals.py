@@ -6,6 +6,7 @@ Tibshirani 1993, 8.5: the block bootstrap), and measured like the scene; interva
 """
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
-from eigenscape.learn.decide.kernels.scores import OF_ALL, OF_CLASSES, measures, plain
+from eigenscape.learn.decide.kernels.scores import MEANS, OF_ALL, OF_CLASSES, measures, plain
 
 LEVEL = 0.95
 """Of the intervals."""
 
 _REPLICATES = 1000
+
+_LEAST_COMPLETE = 0.1
+"""Share of the replicates that hold all classes, of which percentiles of means over the classes are taken."""
 
 _LEAST_WIDTH = 1e-9
 """Of an interval: less is rounding."""
@@ -50,7 +54,10 @@ def bootstrap(
     dict
         Of `OF_ALL` [low, high]; of `OF_CLASSES` a list of them. None where fewer than two groups
         hold what is measured, or nothing is measured, or all draws are equal: groups without a mistake
-        show no spread, but others may have some. ``replicates`` and the number of ``groups``.
+        show no spread, but others may have some. Means over the classes (`MEANS`) are measured in
+        replicates that hold all of them, since a mean without the worst class is not the same measure; None
+        where one group alone holds a class, or replicates that hold all are few. ``replicates``, the
+        number of ``groups``, and ``class_groups``, of those that hold each class.
     """
     parts: list[list[sp.csr_array]] = []
     for group, truth, called in trials:
@@ -61,9 +68,17 @@ def bootstrap(
     tables = [sp.vstack(column, format="csr") for column in zip(*parts, strict=True)]
     shape = (len(parts), count)
     used = np.flatnonzero(tables[1].sum(axis=0))
-    report: dict[str, Any] = {"replicates": _REPLICATES, "groups": len(used)}
+    held = [
+        len(set(chain(*(part[1][[number]].indices for part in parts)))) for number in range(count)
+    ]
+    report: dict[str, Any] = {
+        "replicates": _REPLICATES,
+        "groups": len(used),
+        "class_groups": held,
+    }
     if len(used) < 2:
         return {**report, **dict.fromkeys(OF_ALL), **{name: [None] * count for name in OF_CLASSES}}
+    tested = tables[1].sum(axis=1).reshape(shape) > 0
     found: dict[str, list[Any]] = {name: [] for name in (*OF_ALL, *OF_CLASSES)}
     for first, end in blocks(_REPLICATES, max(1, _TILE // max(groups, *tables[0].shape))):
         drawn = used[rng.integers(len(used), size=(end - first, len(used)))]
@@ -71,20 +86,20 @@ def bootstrap(
         times = np.bincount(drawn.ravel(), minlength=(end - first) * groups).reshape(-1, groups).T
         counts = [(table @ times).T.reshape(-1, *shape) for table in tables]
         measured, pooled = measures(*counts), measures(*(part.sum(axis=1) for part in counts))
+        complete = ((counts[1] > 0) == tested).all(axis=-1)
         for name in OF_ALL:
-            found[name].extend(_mean(measured[name]))
+            counted = complete if name in MEANS else True
+            found[name].extend(_mean(np.where(counted, measured[name], np.nan)))
         for name in OF_CLASSES:
             found[name].extend(pooled[name])
     ends = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
-    held = [0] * count
-    for number in range(count):
-        rows = [part[1][[number]].indices for part in parts]
-        held[number] = len(np.unique(np.concatenate(rows)))
     for name, values in found.items():
         with np.errstate(invalid="ignore"):
             report[name] = plain(_percentiles(np.array(values), ends).T.tolist())
     for name in OF_ALL:
         report[name] = report[name] if _has_width(report[name]) else None
+    if 1 in held or np.count_nonzero(~np.isnan(found[MEANS[0]])) < _LEAST_COMPLETE * _REPLICATES:
+        report |= dict.fromkeys(MEANS)
     for name in OF_CLASSES:
         report[name] = [
             low_high if known > 1 and _has_width(low_high) else None

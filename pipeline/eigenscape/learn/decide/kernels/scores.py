@@ -24,6 +24,9 @@ def confusion_matrix(truth: NDArray[np.intp], predicted: NDArray[np.intp], count
 OF_ALL = ("overall_accuracy", "average_accuracy", "kappa", "mean_f1", "mean_iou")
 """Measures of all classes together."""
 
+MEANS = ("average_accuracy", "mean_f1", "mean_iou")
+"""Those of them that are means over the classes."""
+
 OF_CLASSES = ("per_class", "users_accuracy", "f1", "iou")
 """Measures of each class, the first one being the producer's accuracy."""
 
