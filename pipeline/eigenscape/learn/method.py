@@ -307,7 +307,7 @@ class Clustering(LearnMethod):
     leads_by_cuts: ClassVar[bool] = False
 
     clusters: Annotated[int, Field(ge=2, le=1000)] | Literal["auto"] = "auto"
-    """Number of clusters; "auto" is the number of classes, or without labels a clear gap of the
+    """Number of clusters; "auto" is the number of classes, or without labels the last clear gap of the
     eigenvalues."""
 
     @property

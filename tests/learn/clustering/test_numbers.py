@@ -52,6 +52,15 @@ def test_choose_count__many_clusters_make_a_small_gap_clear():
     assert "between numbers 20 and 21" in reason
 
 
+def test_choose_count__takes_the_last_clear_gap():
+    """Pairs of clusters that lie closer leave gaps before the one after all clusters."""
+    values = np.array([0, 1e-4, 0.01, 0.02, 0.2, 0.22, 0.25])
+    assert choose_count(options(), values, 1, 0)[0] == 4
+    rising = 0.02 * np.arange(1, 31) ** (2 / 3)
+    values = np.concatenate([np.repeat([0, 1e-6, 0.01], [1, 4, 4]), rising])
+    assert choose_count(options(), values, 1, 0)[0] == 9
+
+
 def test_choose_count__refuses_eigenvalues_that_tell_nothing():
     rising = np.concatenate([[0], 0.001 * np.arange(1, 31) ** (2 / 3)])
     with pytest.raises(

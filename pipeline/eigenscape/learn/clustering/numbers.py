@@ -7,9 +7,9 @@ from eigenscape.errors import InputError
 from eigenscape.learn.method import Clustering
 
 CLEAR_EXCESS = 4.0
-"""k times the relative gap after k eigenvalues from which k is the number of clusters. Without clusters the
-eigenvalues grow as k^(2 / d) (Weyl), so that the product stays at about 2 / d: 1.3 to 3.8 at most on
-scenes, digits and noise, 3.8 to 19.7 after the number of 4 to 20 made clusters."""
+"""k times the relative gap after k eigenvalues from which k may be the number of clusters. Without
+clusters the eigenvalues grow as k^(2 / d) (Weyl), so that the product stays at about 2 / d: 1.3 to 3.8 at
+most on scenes, digits and noise, 3.8 to 19.7 after the number of 4 to 20 made clusters."""
 
 CLEAR_GAP = 0.8
 """Relative gap that is enough for few clusters: 0.96 to 1.0 for two to four made ones."""
@@ -67,7 +67,10 @@ def choose_count(
 
 
 def _by_gap(values: NDArray[np.float64], first: int) -> tuple[int, str]:
-    """Return the number of clusters by a clear gap of the eigenvalues, `first` or more."""
+    """Return the number of clusters by the last clear gap of the eigenvalues, `first` or more.
+
+    Groups of clusters that lie closer leave gaps before it.
+    """
     modes = len(values)
     if modes <= first:
         raise InputError(
@@ -76,12 +79,12 @@ def _by_gap(values: NDArray[np.float64], first: int) -> tuple[int, str]:
         )
     numbers = np.arange(first, modes)
     gaps = 1 - values[first - 1 : -1] / np.maximum(values[first:], np.finfo(float).tiny)
-    excess = np.where(gaps >= _LEAST_GAP, numbers * gaps, 0)
-    place = int(excess.argmax() if excess.max() >= CLEAR_EXCESS else gaps.argmax())
-    count = int(numbers[place])
-    if excess[place] >= CLEAR_EXCESS or gaps[place] >= CLEAR_GAP:
+    many = (gaps >= _LEAST_GAP) & (numbers * gaps >= CLEAR_EXCESS)
+    clear = np.flatnonzero(many | (gaps >= CLEAR_GAP))
+    if len(clear):
+        count = int(numbers[clear[-1]])
         return count, (
-            f"a relative gap of {gaps[place]:.2f} among the {modes} eigenvalues, between numbers "
+            f"a relative gap of {gaps[clear[-1]]:.2f} among the {modes} eigenvalues, between numbers "
             f"{count} and {count + 1}"
         )
     best = numbers[np.argsort(-numbers * gaps, kind="stable")[:_SHOWN]].tolist()
