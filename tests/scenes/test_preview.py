@@ -81,3 +81,12 @@ def test_plan__refuses_labels_that_cannot_train(written, planned, tmp_path, valu
     result, _ = planned(scene={"labels": "gt.npy"})
     assert result.exit_code == 2
     assert words in result.stderr
+
+
+def test_plan__names_the_only_class(planned, tmp_path):
+    rows = "".join(f"{row},{row % 7},meadow\n" for row in range(40))
+    (tmp_path / "table.csv").write_text(f"a,b,kind\n{rows}")
+    for learn in ({}, {"method": "svm"}):
+        result, _ = planned(scene={"path": "table.csv", "labels_field": "kind"}, learn=learn)
+        assert result.exit_code == 2
+        assert "one class only: meadow (40 labelled)" in result.stderr

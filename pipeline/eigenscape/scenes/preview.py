@@ -1,5 +1,6 @@
 """Labels in a plan: opened by their headers, and counted where that takes no time."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,9 @@ _LISTED = 12
 _STRIP_PIXELS = 2**18
 
 
-def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | None]:
+def preview_labels(
+    job: Job, scene: Scene
+) -> tuple[list[str], dict[int, int] | None, Mapping[int, str]]:
     """Open the labels of a job and the file of its training pixels, and count small ones.
 
     Parameters
@@ -46,6 +49,8 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
         Where the labels are, and of which classes.
     counts
         Labelled pixels of each class, valid or not; None without labels, and of large scenes.
+    names
+        Names of the classes, by their numbers.
 
     Raises
     ------
@@ -65,8 +70,9 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
                 f"learn.test = {job.learn.test!r}: the scene has no labels to learn from. Give them in "
                 "scene.labels."
             )
-        return [], None
+        return [], None, {}
     notes, counts = _describe("labels", labels, scene)
+    names = labels.legend.names
     if counts is not None:
         check_labelled([], labels, counts)
         if fill := told_fill(labels, counts):
@@ -76,10 +82,9 @@ def preview_labels(job: Job, scene: Scene) -> tuple[list[str], dict[int, int] | 
         located = locate(scene, job.scene)
         path = job.resolve(job.learn.test)
         tested = open_test_labels(path, job.scene, scene.grid, subset, located)
-        names = labels.legend.names
         notes += _describe("test labels", numbered_like(tested, names), scene)[0]
         notes += numbers_taken(tested, names)
-    return notes, counts
+    return notes, counts, names
 
 
 def _describe(what: str, labels: Labels, scene: Scene) -> tuple[list[str], dict[int, int] | None]:

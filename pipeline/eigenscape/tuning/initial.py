@@ -127,7 +127,7 @@ def job_text(
     job = parse()
     # Labels that do not fit are refused here, not when the job runs.
     opened = open_scene(job.scene, job.resolve)
-    notes, _ = preview_labels(job, opened)
+    notes, *_ = preview_labels(job, opened)
     about = survey(job)
     advice = _advice(about, opened.grid.things, candidate(job, FEW_LABELS).title)
     return _write(table, opened, about, fitted(job, about), bad, [*remarks, *notes], advice)
@@ -322,7 +322,7 @@ def _write(
         if key == about_labels:
             say(part, *notes)
         part[key] = value
-    if not about.named:
+    if about.labelled and not about.names:
         say(part, *_NAMES)
     if about_labels is None:
         example = 'labels = "labels.tif"     # class numbers, 0 for none'

@@ -184,9 +184,9 @@ def open_projection(job: Job, on: ClusterOptions) -> Projection:
     check_pixels(job, scene)
     check_counts(job, scene.grid.size, f"{scene.grid.size} {scene.grid.things}")
     prepared = _check_spectral(job, scene)
-    about_labels, counts = preview_labels(job, scene)
+    about_labels, counts, names = preview_labels(job, scene)
     if not job.learn.unsupervised:
-        check_two_classes(counts or {})
+        check_two_classes(counts or {}, names)
         _check_enough(job.learn.train, counts or {})
     check_potential_classes(job.graph.potential, counts or ())
     check_potential_files(job.graph.potential, scene, job.resolve, locate(scene, job.scene))

@@ -290,8 +290,12 @@ def memory_note(job: Job, ingested: Mapping[str, Any], tasks: int, neighbors: fl
 
 
 def _check_ingest(job: Job, ingested: Mapping[str, Any]) -> None:
-    grid, labelled = ingested["grid"], ingested["labelled"]
-    check_sizes(job, ingested["samples"], labelled, grid["height"] * grid["width"])
-    numbers = sorted(map(int, labelled))
+    grid = ingested["grid"]
+    labelled, names = (
+        {int(number): value for number, value in ingested[key].items()}
+        for key in ("labelled", "class_names")
+    )
+    check_sizes(job, ingested["samples"], labelled, names, grid["height"] * grid["width"])
+    numbers = sorted(labelled)
     job.learn.check_classes(numbers)
     check_potential_classes(job.graph.potential, numbers)

@@ -215,11 +215,11 @@ def job(**tables):
 
 
 def test_check_sizes__accepts_the_limits():
-    check_sizes(job(neighbors={"k": 99}, spectrum={"dimension": 99}), 100, {}, 100)
-    both = {"1": 4, "2": 6}
+    check_sizes(job(neighbors={"k": 99}, spectrum={"dimension": 99}), 100, {}, {}, 100)
+    both = {1: 4, 2: 6}
     for train in (2, 9, "all", 0.5):
         tables = {"neighbors": {"k": 5}, "spectrum": {"dimension": 5}, "learn": {"train": train}}
-        check_sizes(job(**tables), 100, both, 100)
+        check_sizes(job(**tables), 100, both, {}, 100)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_check_sizes__accepts_the_limits():
 def test_check_sizes__names_value_limit_and_fix(tables, words):
     small = {"neighbors": {"k": 5}, "spectrum": {"dimension": 5}}
     with pytest.raises(InputError) as caught:
-        check_sizes(job(**{**small, **tables}), 100, {"1": 3, "2": 6, "9": 1}, 120)
+        check_sizes(job(**{**small, **tables}), 100, {1: 3, 2: 6, 9: 1}, {}, 120)
     for word in words:
         assert word in str(caught.value)
 
@@ -245,15 +245,20 @@ def test_check_sizes__names_value_limit_and_fix(tables, words):
 def test_check_sizes__one_label_of_each_class_leaves_no_number_of_labels():
     small = {"neighbors": {"k": 5}, "spectrum": {"dimension": 5}, "learn": {"train": 2}}
     with pytest.raises(InputError, match=r'2 labels of 2 classes\. Give "all"\.'):
-        check_sizes(job(**small), 100, {"1": 1, "2": 1}, 120)
+        check_sizes(job(**small), 100, {1: 1, 2: 1}, {}, 120)
 
 
 def test_check_sizes__one_class():
     small = {"neighbors": {"k": 5}, "spectrum": {"dimension": 5}}
     with pytest.raises(
-        SceneError, match=r"one class only: number 7 \(12 labelled\).*scene\.labels"
+        SceneError, match=r"one class only: number 7 \(12 labelled\).* 0 means.*scene\.labels"
     ):
-        check_sizes(job(**small), 100, {"7": 12}, 100)
+        check_sizes(job(**small), 100, {7: 12}, {}, 100)
+    # A class with a name has a number that its file may not know.
+    with pytest.raises(
+        SceneError, match=r"one class only: meadow \(12 .*two or more\. Check scene"
+    ):
+        check_sizes(job(**small), 100, {7: 12}, {7: "meadow"}, 100)
 
 
 @pytest.mark.mostly_slow(1)

@@ -202,8 +202,15 @@ def check_counts(job: Job, samples: int, what: str) -> None:
         )
 
 
-def check_two_classes(labelled: Mapping[Any, int]) -> None:
+def check_two_classes(labelled: Mapping[int, int], names: Mapping[int, str]) -> None:
     """Refuse labels of a single class, where a classifier is to learn from them.
+
+    Parameters
+    ----------
+    labelled
+        Labelled pixels of each class, by its number.
+    names
+        Names of the classes, by their numbers.
 
     Raises
     ------
@@ -211,13 +218,13 @@ def check_two_classes(labelled: Mapping[Any, int]) -> None:
         With the class, the number of its labels, and what can be done.
     """
     if len(labelled) == 1:
-        (number, count), *_ = labelled.items()
+        ((number, count),) = labelled.items()
+        zero = "" if names else "0 means no label: if it is a class, number the classes from 1. "
         raise SceneError(
-            f"the labels hold one class only: number {number} ({count} labelled). A classifier "
-            "needs two or more. 0 means no label: if it is a class, number the classes from 1. Check "
-            "scene.labels, scene.labels_variable and scene.labels_field. A "
-            "tile of one class: `eigenscape apply RUN --scene TILE` takes the classes of another run, "
-            'and learn.method = "spectral-clustering" needs no labels.'
+            f"the labels hold one class only: {names.get(number, f'number {number}')} ({count} labelled). "
+            f"A classifier needs two or more. {zero}Check scene.labels, scene.labels_variable and "
+            "scene.labels_field. A tile of one class: `eigenscape apply RUN --scene TILE` takes the classes "
+            'of another run, and learn.method = "spectral-clustering" needs no labels.'
         )
 
 

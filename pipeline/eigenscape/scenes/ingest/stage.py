@@ -187,8 +187,19 @@ def _about_map(located: Located) -> dict[str, Any]:
     return {"grid": located.grid.to_json(), "lines": len(located.lines)}
 
 
-def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -> None:
+def check_sizes(
+    job: Job, samples: int, labelled: Mapping[int, int], names: Mapping[int, str], pixels: int
+) -> None:
     """Refuse a job that its scene cannot serve, now that the number of samples is known.
+
+    Parameters
+    ----------
+    job
+        The job.
+    samples, pixels
+        Valid pixels, and all of them.
+    labelled, names
+        Labelled pixels of each class and names of classes, by their numbers.
 
     Raises
     ------
@@ -199,7 +210,7 @@ def check_sizes(job: Job, samples: int, labelled: dict[str, int], pixels: int) -
     job.learn.check_clusters(len(labelled), job.spectrum.dimension)
     if job.learn.unsupervised:
         return
-    check_two_classes(labelled)
+    check_two_classes(labelled, names)
     check_train(job.learn.train, labelled)
 
 

@@ -241,7 +241,7 @@ def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
     job = candidate(job, fitted(job, scene)).job
     if not scene.labelled:
         return [], ()
-    check_two_classes(scene.labelled)
+    check_two_classes(scene.labelled, scene.names)
     if has_few_labels(scene):
         return [candidate(job, FEW_LABELS).job], ("methods for few labels: nothing is tried",)
     tried = [
@@ -313,7 +313,7 @@ def choose(
             {**small, "learn.method": job.learn.method},
             ("no labels: the methods are the defaults",),
         )
-    check_two_classes(scene.labelled)
+    check_two_classes(scene.labelled, scene.names)
     total, classes = sum(scene.labelled.values()), len(scene.labelled)
     if has_few_labels(scene):
         note = f"methods for few labels ({total} of {classes} classes), nothing was tried"

@@ -1,7 +1,7 @@
 """What a scene is, as far as it decides which methods to try: read from a few rows and its labels."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,8 @@ class Survey:
         by side.
     labelled
         Labelled pixels of each class that a choice may see; empty without labels.
-    named
-        Whether the labels, if there are any, have names of classes.
+    names
+        Those of the classes that have one, by their numbers.
     chance
         What `alike` is at least where the pixels are in no order.
     """
@@ -63,7 +63,7 @@ class Survey:
     bands: int
     alike: float | None
     labelled: Mapping[int, int]
-    named: bool = True
+    names: Mapping[int, str] = field(default_factory=dict)
     chance: float = 1.0
 
     @property
@@ -116,8 +116,8 @@ def survey(job: Job) -> Survey:
     pixels = samples = scene.grid.size
     if pixels <= _COUNTED:
         samples = int(np.count_nonzero(scene.read(0, scene.grid.height)[1]))
-    named = labels is None or bool(labels.legend.names)
-    return Survey(table, pixels, samples, scene.bands.count, alike, counts, named, chance)
+    names = {} if labels is None else labels.legend.names
+    return Survey(table, pixels, samples, scene.bands.count, alike, counts, names, chance)
 
 
 def _nothing_to_learn(job: Job, left: int) -> str:
