@@ -7,7 +7,7 @@ import shapely
 from eigenscape import load_job, plan, run
 from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import ClusterOptions
-from eigenscape.errors import OutputError, SceneError
+from eigenscape.errors import EigenscapeError, OutputError, SceneError
 from eigenscape.job.jobfile import parse_job
 from eigenscape.scenes.open import open_scene
 from eigenscape.tuning.initial import find_bad_bands, job_text, write_new
@@ -74,6 +74,35 @@ def test_job_text__a_scenes_own_file_without_labels_is_not_told(small, written_j
     text, job = written_job(tmp_path / "cube.npz")
     assert job.scene.labels is None
     assert "not used" not in text
+
+
+def test_job_text__labels_of_one_class(write_tif, small, written_job, tmp_path):
+    """No run could learn from them: what was found is left out, what was given is refused."""
+    write_tif("ground.tif", small.cube, hole=small.hole)
+    write_tif("ground_labels.tif", (small.labels == 2).astype(np.uint8), nodata=0)
+    text, job = written_job(tmp_path / "ground.tif")
+    assert job.scene.labels is None
+    assert "# ground_labels.tif: not used: the labels hold one class only: number 1" in text
+    assert plan(job).bands == 20
+    with pytest.raises(SceneError, match="the labels hold one class only: number 1"):
+        written_job(tmp_path / "ground.tif", labels=str(tmp_path / "ground_labels.tif"))
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (np.full((9, 8, 3), np.nan), "no pixel is valid"),
+        (np.full((9, 8, 3), 2.5), "all valid pixels are identical"),
+        (np.arange(3.0)[None], "the scene has 1 valid sample: a graph needs two or more"),
+    ],
+)
+def test_job_text__scenes_that_no_run_could_use_are_refused(tmp_path, values, words):
+    np.save(tmp_path / "scene.npy", values)
+    with pytest.raises(EigenscapeError, match=words):
+        job_text([str(tmp_path / "scene.npy")], None, base=tmp_path, name="new")
+    # A plan refuses them too, before the first stage.
+    with pytest.raises(EigenscapeError, match=words):
+        plan(parse_job({"scene": {"path": "scene.npy"}}, base=tmp_path))
 
 
 def test_job_text__labels_without_names_show_how_to_name_them(

@@ -19,11 +19,13 @@ from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.formats.tables.sparse import SparseScene
 from eigenscape.scenes.formats.tables.tabular import TabularScene
 from eigenscape.scenes.formats.tables.tabularfiles import TabularFile
+from eigenscape.scenes.ingest.content import check_counts, check_two_classes
 from eigenscape.scenes.ingest.storage import strips_of
+from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.labels.tables import label_column
 from eigenscape.scenes.labels.vectorclasses import LIKELY
 from eigenscape.scenes.open import open_scene
-from eigenscape.scenes.preview import preview_labels
+from eigenscape.scenes.preview import count_labels, preview_labels
 from eigenscape.scenes.registry import is_registered
 from eigenscape.scenes.types import Scene
 from eigenscape.scenes.windows import DEFAULT, BadBands, band_ranges, find_windows
@@ -129,8 +131,13 @@ def job_text(
     opened = open_scene(job.scene, job.resolve)
     notes, *_ = preview_labels(job, opened)
     about = survey(job)
-    advice = _advice(about, opened.grid.things, candidate(job, FEW_LABELS).title)
-    return _write(table, opened, about, fitted(job, about), bad, [*remarks, *notes], advice)
+    small, things = fitted(job, about), opened.grid.things
+    # So are scenes and labels that no run could use.
+    check_counts(candidate(job, small).job, about.samples, f"{about.samples} valid {things}")
+    if about.labelled:
+        check_two_classes(about.labelled, about.names)
+    advice = _advice(about, things, candidate(job, FEW_LABELS).title)
+    return _write(table, opened, about, small, bad, [*remarks, *notes], advice)
 
 
 def write_new(path: Path, text: str, *, force: bool) -> None:
@@ -262,7 +269,10 @@ def _find_labels(
         tried = {**table, "scene": {**table["scene"], "labels": str(one)}}
         try:
             job = parse_job(tried, name=name, base=base)
-            preview_labels(job, open_scene(job.scene, job.resolve))
+            scene = open_scene(job.scene, job.resolve)
+            preview_labels(job, scene)
+            if (labels := open_labels(job.scene, scene, job.resolve)) is not None:
+                check_two_classes(count_labels(labels, scene), labels.legend.names)
         except (SceneError, JobError) as error:
             if one is not whole:  # which need not hold any
                 reason = " ".join(str(error).removeprefix(f"{one}: ").split())

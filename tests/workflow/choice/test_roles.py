@@ -17,7 +17,7 @@ TEST = np.array([[0, 0, 0, 2], [1, 1, 0, 0], [0, 0, 2, 0]], np.uint8)
 def job_of(tmp_path):
     def make(labels=LABELS, marks=None, test=None):
         scene, learn = {"path": "scene.npy"}, {}
-        np.save(tmp_path / "scene.npy", np.ones((*LABELS.shape, 3), np.float32))
+        np.save(tmp_path / "scene.npy", np.arange(3.0 * LABELS.size).reshape(*LABELS.shape, 3))
         for name, values, table, key in (
             ("labels.npy", labels, scene, "labels"),
             ("marks.npy", marks, learn, "train"),

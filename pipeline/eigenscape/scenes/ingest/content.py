@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
+from eigenscape.base.shares import counted
 from eigenscape.errors import InputError, SceneError
 from eigenscape.job.jobfile import Job
 from eigenscape.job.options import SceneOptions
@@ -69,13 +70,18 @@ def check_values(
         low, high = low + origin, high + origin
     dtype = stored_type(scene)
     if not varied:
-        raise SceneError(
-            f"{scene.files[0]}: all valid pixels are identical (every band is constant), so no pixel "
-            "is nearer to another than to the rest. Check scene.path, scene.variable, scene.mask and "
-            f"scene.bad_bands.{describe_steps(low, dtype)}"
-        )
+        raise all_identical(scene, low)
     if lost := describe_lost(low, high, dtype, what="band"):
         note(f"{scene.files[0]}: {lost}")
+
+
+def all_identical(scene: Scene, values: NDArray[np.floating]) -> SceneError:
+    """Return the error for a scene whose valid pixels all have the same values, one for each band."""
+    return SceneError(
+        f"{scene.files[0]}: all valid pixels are identical (every band is constant), so no pixel "
+        "is nearer to another than to the rest. Check scene.path, scene.variable, scene.mask and "
+        f"scene.bad_bands.{describe_steps(values.astype(np.float64), stored_type(scene))}"
+    )
 
 
 def _check_extremes(scene: Scene, low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
@@ -175,7 +181,7 @@ def _empty_bands(scene: Scene, options: SceneOptions, resolve: Callable[[str], s
 
 
 def check_counts(job: Job, samples: int, what: str) -> None:
-    """Refuse a job that needs more samples than there are, for k or for the eigenvectors.
+    """Refuse fewer than two samples, and a job that needs more than there are for k or the eigenvectors.
 
     Parameters
     ----------
@@ -187,8 +193,13 @@ def check_counts(job: Job, samples: int, what: str) -> None:
     Raises
     ------
     InputError
-        k or the dimension is too large.
+        There are fewer than two, or k or the dimension is too large.
     """
+    if samples < 2:
+        raise InputError(
+            f"the scene has {counted(samples, 'valid sample')}: a graph needs two or more. Check scene.path, "
+            "scene.mask and scene.nodata."
+        )
     if (k := job.neighbors.least_neighbors) >= samples:
         raise InputError(
             f"neighbors.k = {k}: the scene has {what}, so a sample has at most "

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from eigenscape.errors import InputError
 from eigenscape.job.jobfile import Job
 from eigenscape.scenes.formats.tables.sparse import SparseScene
+from eigenscape.scenes.ingest.content import all_identical, nothing_valid
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.preview import count_labels
 from eigenscape.scenes.types import Scene
@@ -101,7 +103,7 @@ def survey(job: Job) -> Survey:
     Raises
     ------
     SceneError
-        They cannot be read.
+        They cannot be read; or of a small scene no pixel is valid, or all valid ones are identical.
     InputError
         ``learn.train`` and ``learn.test`` leave nothing to learn from.
     """
@@ -115,9 +117,22 @@ def survey(job: Job) -> Survey:
     alike, chance = (None, 1.0) if table else _alike(scene)
     pixels = samples = scene.grid.size
     if pixels <= _COUNTED:
-        samples = int(np.count_nonzero(scene.read(0, scene.grid.height)[1]))
+        values, valid = scene.read(0, scene.grid.height)
+        samples = int(np.count_nonzero(valid))
+        _check_pixels(job, scene, values, valid)
     names = {} if labels is None else labels.legend.names
     return Survey(table, pixels, samples, scene.bands.count, alike, counts, names, chance)
+
+
+def _check_pixels(job: Job, scene: Scene, values: Any, valid: NDArray[np.bool_]) -> None:
+    """Refuse what ingest would refuse: no valid pixel, or several that are all identical."""
+    if not valid.any():
+        raise nothing_valid(scene, job.scene, job.resolve)
+    if isinstance(scene, SparseScene):
+        return
+    pixels = np.asarray(values)[valid]
+    if len(pixels) > 1 and (pixels == pixels[0]).all():
+        raise all_identical(scene, pixels[0])
 
 
 def _nothing_to_learn(job: Job, left: int) -> str:
