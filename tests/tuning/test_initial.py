@@ -226,7 +226,7 @@ def test_find_bad_bands__columns_that_differ_in_few_samples(written_job, tmp_pat
     (tmp_path / "samples.csv").write_text("\n".join(lines) + "\n")
     text, job = written_job(tmp_path / "samples.csv")
     assert job.scene.bad_bands == (21,)
-    assert "# Columns 21: constant in all valid samples." in text
+    assert "# Column 21: constant in all valid samples." in text
 
 
 def test_find_bad_bands__row_numbers_behind_the_labels(written_job, tmp_path):
@@ -239,8 +239,8 @@ def test_find_bad_bands__row_numbers_behind_the_labels(written_job, tmp_path):
     (tmp_path / "samples.csv").write_text("\n".join(lines) + "\n")
     text, job = written_job(tmp_path / "samples.csv")
     assert job.scene.labels_field == "class"
-    assert "# Columns 1: rises by 1 from row to row, as row numbers do." in text
-    assert "# Columns 3: constant in all valid samples." in text
+    assert "# Column 1: rises by 1 from row to row, as row numbers do." in text
+    assert "# Column 3: constant in all valid samples." in text
     scene = open_scene(job.scene, job.resolve)
     good = [scene.bands.names[place] for place in scene.bands.good_index]
     assert good == ["a", "b"]
@@ -347,6 +347,12 @@ def test_job_text__columns_of_text_that_may_not_be_classes(written_job, tmp_path
     assert job.scene.labels_field is None
     assert f"May hold the class: {', '.join(repr(name) for name, _ in columns)}." in text
     assert "labels.tif" not in text
+
+
+def test_job_text__a_column_of_0_and_1_has_one_class(written_job, tmp_path):
+    text, job = written_job(write_table(tmp_path / "t.csv", ("label", ["0", "1"])))
+    assert job.scene.labels_field is None
+    assert "# May hold the class: 'label', but 0 means no label, so one class is left." in text
 
 
 def test_job_text__a_table_without_text(written_job, tmp_path):

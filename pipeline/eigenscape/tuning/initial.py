@@ -300,6 +300,10 @@ def _find_column(file: TabularFile) -> tuple[str | None, list[str]]:
         if 1 < count <= known / _LEAST_ROWS:
             what = "has a name that suggests classes" if likely else "is the only one with text"
             return name, [f"The column {name!r} {what}: taken for the class."]
+        if count == 1 and 0 in classes.numbers.values():
+            return None, [
+                f"May hold the class: {name!r}, but 0 means no label, so one class is left."
+            ]
     listed = ", ".join(f"{name!r}" for name in likely or texts)
     return None, [f"May hold the class: {listed}."] if listed else []
 
@@ -328,7 +332,8 @@ def _write(
         if key == "bad_bands":
             for each in bad:
                 listed = ", ".join(map(str, band_ranges(each.numbers)))
-                say(part, f"{_word(scene).capitalize()}s {listed}: {each.reason}.")
+                word = f"{_word(scene).capitalize()}{'s' * (len(each.numbers) > 1)}"
+                say(part, f"{word} {listed}: {each.reason}.")
         if key == about_labels:
             say(part, *notes)
         part[key] = value
