@@ -138,15 +138,21 @@ def heavy_below(module, banned):
                 yield f"{module} reaches {name}, which imports {library}"
 
 
+KERNELS = [path for path in MODULES if "kernels" in path.relative_to(ROOT).with_suffix("").parts]
+
+
+def test_kernels__hold_all_compiled_loops():
+    compiled = {path for path in MODULES if "numba" in {n.partition(".")[0] for n in imports(path)}}
+    assert len(compiled) > 20
+    assert not {name_of(path) for path in compiled.difference(KERNELS)}
+
+
 def test_kernels__reach_no_dask_no_zarr_no_job():
-    kernels = [
-        path for path in MODULES if "kernels" in path.relative_to(ROOT).with_suffix("").parts
-    ]
-    assert {room_of(path) for path in kernels} == {
-        "features", "neighbors", "graph", "spectrum", "learn",
+    assert {room_of(path) for path in KERNELS} == {
+        "labels", "features", "neighbors", "graph", "spectrum", "learn", "applied",
     }  # fmt: skip
-    assert len(kernels) > 30
-    found = [line for path in kernels for line in heavy_below(module_of(path), HEAVY)]
+    assert len(KERNELS) > 35
+    found = [line for path in KERNELS for line in heavy_below(module_of(path), HEAVY)]
     assert not found
 
 

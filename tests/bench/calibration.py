@@ -24,7 +24,7 @@ import numpy as np
 import eigenscape
 from eigenscape.learn import stage
 from eigenscape.learn.decide.calibration import calibrate, measure
-from eigenscape.learn.decide.calibrationfit import Calls, Fit, Sample
+from eigenscape.learn.decide.kernels.calibrationfit import Calls, Fit, Sample
 from eigenscape.learn.decide.sampling import Sampling
 from eigenscape.store.run import Run
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import blocks
 from eigenscape.base.files.mapped import save_array
 from eigenscape.base.vectors import Vectors
-from eigenscape.neighbors.search.duplicates import hash_rows
+from eigenscape.neighbors.kernels.hashes import hash_rows
 from eigenscape.spectrum.trained import Trained
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run

@@ -18,15 +18,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from eigenscape.applied.kernels.votes import count_wins
 from eigenscape.base.files.whole import written_whole
 from eigenscape.labels.priors import weigh_scores
 from eigenscape.labels.splits import draw_at_most
-from eigenscape.learn.decide.calibrationfit import Calls, fit_calibration
+from eigenscape.learn.decide.kernels.calibrationfit import Calls, fit_calibration
 from eigenscape.learn.decide.kernels.decisions import Calibration, choose, probabilities
-from eigenscape.neighbors.kernels.distances import squared
 
 F4 = NDArray[np.float32]
 F8 = NDArray[np.float64]
@@ -124,7 +123,9 @@ class Machine:
         that it comes out the same in any block.
         """
         standardised = ((X - self.shift) * self.scale).astype(np.float32)
-        won = _win(standardised, self.vectors, self.starts, self.weights, self.offsets, self.width)
+        won = count_wins(
+            standardised, self.vectors, self.starts, self.weights, self.offsets, self.width
+        )
         scores = np.zeros((len(X), count), np.float32)
         scores[:, self.known] = won / (len(self.known) - 1)
         return scores
@@ -289,36 +290,3 @@ def _calibrate(scores: F4, classes: NDArray[np.intp]) -> Calibration:
     calls = Calls.of(scores)
     fit = fit_calibration(calls.sample(scores, classes, np.zeros(len(scores), np.intp)), 1)
     return fit.of(calls)
-
-
-@njit(cache=True, nogil=True)
-def _win(X, vectors, starts, weights, offsets, width):  # type: ignore[no-untyped-def]
-    """Return pairs won, and less than a half more for how clearly, shape (m, classes)."""
-    count = len(starts) - 1
-    won = np.zeros((len(X), count))
-    sums = np.empty((count, count))
-    clear = np.empty(count)
-    for row in range(len(X)):
-        # sums[i, j]: what the support vectors of class i say of i against j.
-        sums[:] = 0
-        for i in range(count):
-            for support in range(starts[i], starts[i + 1]):
-                near = np.exp(-width * squared(X, row, vectors, support))
-                for place in range(count - 1):
-                    j = place if place < i else place + 1
-                    sums[i, j] += weights[support, place] * near
-        clear[:] = 0
-        pair = 0
-        for i in range(count):
-            for j in range(i + 1, count):
-                value = sums[i, j] + sums[j, i] + offsets[pair]
-                pair += 1
-                clear[i] += value
-                clear[j] -= value
-                if value > 0:
-                    won[row, i] += 1
-                else:
-                    won[row, j] += 1
-        for i in range(count):
-            won[row, i] += clear[i] / (3 * (abs(clear[i]) + 1))
-    return won

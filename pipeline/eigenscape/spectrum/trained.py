@@ -20,6 +20,7 @@ from eigenscape.features.spectral.preparation import find_preparation
 from eigenscape.graph.kernels import weights as kernels
 from eigenscape.graph.lists import least_scale
 from eigenscape.job.options import FeatureOptions, GraphOptions, NeighborOptions
+from eigenscape.neighbors.kernels.hashes import hash_rows
 from eigenscape.neighbors.kernels.metrics import chord_of, lengths
 from eigenscape.neighbors.kernels.tiles import (
     QUERY_ROWS,
@@ -29,7 +30,7 @@ from eigenscape.neighbors.kernels.tiles import (
     push_tiles,
     square_norms,
 )
-from eigenscape.neighbors.search.duplicates import choose_copies, hash_rows, most_equal
+from eigenscape.neighbors.search.duplicates import choose_copies, most_equal
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.scenes.types import Bands
 from eigenscape.store.arrays import open_memmap

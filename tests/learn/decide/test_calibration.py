@@ -14,7 +14,7 @@ from eigenscape.learn.decide.calibration import (
     calibration_error,
     measure,
 )
-from eigenscape.learn.decide.calibrationfit import Fit, Sample, fit_calibration
+from eigenscape.learn.decide.kernels.calibrationfit import Fit, Sample, fit_calibration
 from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities
 from eigenscape.learn.decide.sampling import Sampling
 

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
-from eigenscape.neighbors.search.duplicates import choose_copies, hash_rows, most_equal
+from eigenscape.neighbors.search.duplicates import choose_copies, most_equal
 from lists import METHODS, check_exact, choose_copies_slowly, clustered
 
 KINDS = {"dense": np.asarray, "sparse": sp.csr_array}
@@ -50,26 +50,6 @@ def test_choose_copies__four_lists_are_left_where_groups_have_as_many():
 
 def test_most_equal__is_a_quarter_of_a_list_and_at_least_one():
     assert [most_equal(k) for k in (1, 4, 7, 8, 12, 1000)] == [1, 1, 1, 2, 3, 250]
-
-
-def test_hash_rows__equal_rows_alone_have_equal_hashes(rng):
-    rows = rng.integers(0, 2, (5000, 9)).astype(np.float32)
-    rows[rng.random(rows.shape) < 0.3] *= -1  # makes -0.0 of half of them
-    expected = np.unique(rows + 0, axis=0, return_inverse=True)[1].ravel()
-    for kind in KINDS.values():
-        hashes = hash_rows(kind(rows))
-        assert hashes.dtype == np.uint64
-        found = np.unique(hashes, return_inverse=True)[1]
-        pairs = np.unique(np.column_stack([expected, found]), axis=0)
-        assert len(pairs) == expected.max() + 1 == found.max() + 1
-    # A row has its hash whichever block it is read in.
-    np.testing.assert_array_equal(hash_rows(rows[17:40]), hash_rows(rows)[17:40])
-
-
-def test_hash_rows__tells_columns_apart():
-    same_entries = np.array([[1, 2, 0], [1, 0, 2], [2, 1, 0], [0, 1, 2], [0, 0, 0]], np.float32)
-    for kind in KINDS.values():
-        assert len(np.unique(hash_rows(kind(same_entries)))) == 5
 
 
 def joined(found):

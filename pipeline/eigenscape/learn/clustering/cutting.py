@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from eigenscape.base.files.mapped import save_array
 from eigenscape.context import Map
-from eigenscape.learn.clustering.parts import ritz_fiedler
+from eigenscape.learn.clustering.kernels.parts import ritz_fiedler
 from eigenscape.learn.clustering.recursive import (
     Mask,
     Splits,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.learn.clustering.kernels.cuts import Split, separates, sweep_cuts
-from eigenscape.learn.clustering.parts import degrees_within
+from eigenscape.learn.clustering.kernels.parts import degrees_within
 from eigenscape.spectrum.kernels.operator import RowBlock
 
 F8 = NDArray[np.float64]

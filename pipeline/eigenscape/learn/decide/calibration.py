@@ -1,7 +1,7 @@
 """Calibrated probabilities: how sure the called class is, learned from labels that were held out.
 
-`eigenscape.learn.decide.calibrationfit` fits them. What they are worth is measured on halves of the labelled
-samples that share no pixels and, where a protocol has several fits, no fits; every summary has it.
+`eigenscape.learn.decide.kernels.calibrationfit` fits them. What they are worth is measured on halves of the
+labelled samples that share no pixels and, where a protocol has several fits, no fits; every summary has it.
 """
 
 from typing import Any
@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 
 from eigenscape.labels.training import TEST
 from eigenscape.labels.zones import Zones
-from eigenscape.learn.decide.calibrationfit import LEAST, Calls, Fit, Sample, fit_calibration
 from eigenscape.learn.decide.fitscores import FitScores
+from eigenscape.learn.decide.kernels.calibrationfit import (
+    LEAST,
+    Calls,
+    Fit,
+    Sample,
+    fit_calibration,
+)
 from eigenscape.learn.decide.kernels.decisions import Calibration, choose, probabilities
 from eigenscape.learn.decide.sampling import Sampling
 
@@ -22,7 +28,7 @@ BINS = 15
 """Bins of equal width of the expected calibration error (Guo and others 2017)."""
 
 STEPS = (0.5, 1.0)
-"""How far the odds may be taken: see `eigenscape.learn.decide.calibrationfit.Fit.taken`."""
+"""How far the odds may be taken: see `eigenscape.learn.decide.kernels.calibrationfit.Fit.taken`."""
 
 
 def measure(sample: Sample, fit: Fit) -> dict[str, float]:

@@ -14,7 +14,7 @@ from eigenscape.learn.clustering.kernels.cuts import (
     separates,
     sweep_cuts,
 )
-from eigenscape.learn.clustering.parts import degrees_within
+from eigenscape.learn.clustering.kernels.parts import degrees_within
 from eigenscape.spectrum.kernels.operator import RowBlock
 from graphs import as_block
 

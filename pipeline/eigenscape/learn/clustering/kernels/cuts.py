@@ -163,7 +163,7 @@ def sweep_cuts(
         Row blocks of W.
     degree : array, shape (m,)
         Row sums of W, within the part: see
-        `eigenscape.learn.clustering.parts.degrees_within`.
+        `eigenscape.learn.clustering.kernels.parts.degrees_within`.
     vector : array, shape (m,)
         For Cheeger's bounds the first eigenvector that is not constant of D^-1 (D - W): that of the
         normalised Laplacian times D^-1/2. Rows of equal entries are never separated.

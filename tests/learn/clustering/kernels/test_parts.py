@@ -5,7 +5,7 @@ import scipy.linalg
 import scipy.sparse
 
 from eigenscape import eigenpairs
-from eigenscape.learn.clustering.parts import (
+from eigenscape.learn.clustering.kernels.parts import (
     degrees_within,
     ritz_fiedler,
 )

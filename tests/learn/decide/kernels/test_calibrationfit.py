@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from eigenscape.learn.decide.calibrationfit import Calls, Fit, Sample, fit_calibration
+from eigenscape.learn.decide.kernels.calibrationfit import Calls, Fit, Sample, fit_calibration
 from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities
 
 SHARES = (0.4, 0.3, 0.3)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from eigenscape.labels.zones import REACH, near
+from eigenscape.labels.kernels.nearness import REACH, near
 
 
 @pytest.mark.parametrize(("height", "width"), [(40, 30), (3, 200), (200, 2), (1, 1)])

@@ -1,0 +1,1 @@
+"""Neighbours and classes of new samples, on arrays in memory."""

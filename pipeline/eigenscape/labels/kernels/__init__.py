@@ -1,0 +1,1 @@
+"""Places of labelled samples, on arrays in memory."""
