@@ -20,8 +20,8 @@ from eigenscape.labels.nested import Part, nested_labels
 from eigenscape.labels.priors import Prior
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.decide.fitscores import FitScores, Fitted
+from eigenscape.learn.decide.fitting import fit_all
 from eigenscape.learn.decide.kernels.scores import accuracy, confusion_matrix
-from eigenscape.learn.decide.smoothing import prepare_smoothing
 from eigenscape.learn.method import Classifier
 
 _KEPT = ("overall_accuracy", "average_accuracy", "kappa", "samples")
@@ -55,16 +55,10 @@ def scoring_stage(
     assert isinstance(method, Classifier), "it learns from labels"
     prior = Prior(method.wanted_prior, folder)
     fitted = Fitted(method.prepare(context, labelled), prior, labelled, folder)
-    fits = list(range(len(drawn)))
-    context.map("fit", fitted.fit, fits, label="fitting")
-    source: FitScores = fitted
-    if context.job.learn.smoothing:
-        source = smoothed = prepare_smoothing(context, fitted)
-        bundles = list(range(len(smoothed.bundles)))
-        context.map("smooth", smoothed.smooth, bundles, label="smoothing")
+    source, _ = fit_all(context, fitted)
     score = partial(_score, source, labelled, [test for _, test in drawn])
     return {
-        "draws": [score(number) for number in fits],
+        "draws": [score(number) for number in range(len(drawn))],
         "split": split,
         "side": nested.side if split == "blocked" else None,
         "seen": int(nested.seen.sum()),

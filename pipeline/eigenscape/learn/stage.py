@@ -33,6 +33,7 @@ from eigenscape.learn.classmap import ClassMap, class_numbers
 from eigenscape.learn.decide.assessment import find_areas, find_intervals
 from eigenscape.learn.decide.calibration import calibrate_fits
 from eigenscape.learn.decide.fitscores import FitScores, Fitted
+from eigenscape.learn.decide.fitting import fit_all
 from eigenscape.learn.decide.kernels.decisions import (
     Calibration,
     choose,
@@ -42,7 +43,6 @@ from eigenscape.learn.decide.kernels.decisions import (
 from eigenscape.learn.decide.kernels.scores import OF_ALL, OF_CLASSES, accuracy, summarize
 from eigenscape.learn.decide.queries import propose
 from eigenscape.learn.decide.sampling import Sampling
-from eigenscape.learn.decide.smoothing import prepare_smoothing
 from eigenscape.learn.decide.unreached import Unreached, find_unreached
 from eigenscape.learn.method import Classifier, learn_method
 from eigenscape.scenes.ingest.ingested import IngestedScene
@@ -92,19 +92,12 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     fitted = Fitted(
         method, Prior(chosen.wanted_prior, folder), labelled, folder, sampling, unreached
     )
-    numbers = list(range(len(labelled.train)))
-    confusions = np.array(context.map("fit", fitted.fit, numbers, label="fitting"))
+    source, (*unsmoothed, confusions) = fit_all(context, fitted)
+    _store_model(context.workspace, folder, chosen, labelled)
     things = scene.grid.things
     scores = _score(confusions, fits, labelled, things)
-    _store_model(context.workspace, folder, chosen, labelled)
-    source: FitScores = fitted
-    if options.smoothing:
-        source = smoothed = prepare_smoothing(context, fitted)
-        bundles = list(range(len(smoothed.bundles)))
-        bundled = context.map("smooth", smoothed.smooth, bundles, label="smoothing")
-        unsmoothed, confusions = scores, np.array([fit for bundle in bundled for fit in bundle])
-        scores = _score(confusions, fits, labelled, things)
-        scores["unsmoothed"] = _accuracies(unsmoothed)
+    for plain in unsmoothed:
+        scores["unsmoothed"] = _accuracies(_score(plain, fits, labelled, things))
     zones = prepare_zones(labelled, context.path(scene.places), folder, scene.extent)
     leading, test = fits[_leading(scores["held_out"])], TEST in fits
     judge: dict[str, Callable[[], Any]] = {
