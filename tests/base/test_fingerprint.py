@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from eigenscape.base.fingerprint import code_fingerprint
+from eigenscape.base.fingerprint import code_fingerprint, content_key
 
 PLAIN = '''"""Module."""
 
@@ -84,3 +84,11 @@ def test_code_fingerprint__is_that_of_any_process(tmp_path, fingerprint):
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         assert found.stdout.strip() == here
+
+
+def test_content_key__is_the_same_whatever_the_order_of_keys():
+    assert content_key(["a", {"x": 1, "y": [2.5, None]}]) == content_key(
+        ("a", {"y": (2.5, None), "x": 1})
+    )
+    # Runs and prepared data on disk are found by it.
+    assert content_key(["stage", {"k": 12}]) == "1865887383e282e15bc0713520d23808"

@@ -19,6 +19,7 @@ from eigenscape.base.blocks import Block
 from eigenscape.base.files.mapped import (
     attach_memmap,
     create_memmap,
+    map_array,
     note_rows,
     save_array,
     write_range,
@@ -101,14 +102,16 @@ class Extension:
         near = self._search(trained, features, block[0])
         twins = trained.twins(features, self._closest(trained, features, near, block[0]))
         stored = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
-        scale = self._load("scale")
+        scale = map_array(self.folder / "scale.npy")
         weights = weigh(
             near, trained.graph.weights, (np.asarray(scale), stored["least"]), stored["bandwidth"]
         )
-        model, sure = self.model, self._load("sure")
+        model, sure = self.model, map_array(self.folder / "sure.npy")
         # The confidence of a cluster is a lead and no probability: its samples are all of that cluster.
         shared = np.broadcast_to(np.float32(1), sure.shape) if model.clusters else sure
-        p = neighbor_shares(near, weights, twins, self._load("classes"), shared, model.count)
+        p = neighbor_shares(
+            near, weights, twins, map_array(self.folder / "classes.npy"), shared, model.count
+        )
         called = choose(p.astype(np.float32))
         new = NewSamples(samples, features, near, weights, twins)
         if (scored := model.way.score(self.folder, trained, new)) is not None:
@@ -256,9 +259,6 @@ class Extension:
 
     def _trained(self) -> Trained:
         return Trained.open(self.model.path, spatial=True)
-
-    def _load(self, name: str) -> NDArray[Any]:
-        return np.asarray(np.load(self.folder / f"{name}.npy", mmap_mode="r"))
 
 
 def _ask(index: Index, trained: Trained, features: Vectors, first: int) -> FlatNeighbors:

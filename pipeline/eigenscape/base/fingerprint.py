@@ -1,7 +1,8 @@
-"""Fingerprints of the code that produces results."""
+"""Fingerprints of the code that produces results, and of what it is given."""
 
 import ast
 import hashlib
+import json
 import marshal
 import py_compile
 import re
@@ -12,6 +13,7 @@ from functools import cache
 from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
 from pathlib import Path
 from types import CodeType
+from typing import Any
 
 _PACKAGE = __name__.partition(".")[0]
 _IMPORT = re.compile(
@@ -24,6 +26,11 @@ _FOLDER = re.compile(rf'folder="({_PACKAGE}[\w.]+)"')
 _CHECKED_HASH = (0b11).to_bytes(4, "little")
 """Flags of a compiled file that is valid as long as the hash of its source is (PEP 552)."""
 _FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+[^\n]*\n|\n)+", re.MULTILINE)
+
+
+def content_key(value: Any) -> str:
+    """Return 32 digits by which a JSON value is known, in whatever order its keys stand."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def code_fingerprint(files: Iterable[Path]) -> str:

@@ -1,7 +1,6 @@
 """Where data sets are kept: files that were fetched or put there, and arrays prepared from them."""
 
 import hashlib
-import json
 import os
 import secrets
 import shutil
@@ -11,7 +10,7 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from eigenscape.base.fingerprint import code_fingerprint
+from eigenscape.base.fingerprint import code_fingerprint, content_key
 from eigenscape.datasets.entry import DataSet, Form
 from eigenscape.errors import OutputError
 
@@ -46,7 +45,7 @@ def find_form(data_set: DataSet) -> tuple[Form, tuple[Path, ...]] | None:
 def prepared_key(data_set: DataSet, files: Sequence[Path], samples: int, seed: int) -> str:
     """Return what prepared arrays are known by: their sources' content, the code and the draw."""
     parts = [data_set.name, samples, seed, _code(), [file_hash(path) for path in files]]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
+    return content_key(parts)[:24]
 
 
 def prepared(data_set: DataSet, files: Sequence[Path], samples: int, seed: int) -> Path:

@@ -9,7 +9,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from eigenscape.base.files.temporary import SHARED, temporary_place
+from eigenscape.base.files.temporary import SHARED, remove_own, temporary_place
 from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.base.memory import format_bytes
 from eigenscape.errors import EstimatorError
@@ -68,7 +68,7 @@ class RunFolder:
         roomy = small and SHARED.is_dir() and shutil.disk_usage(SHARED).free > _ROOM
         place = temporary_place(SHARED if roomy else None)
         self.path = Path(tempfile.mkdtemp(prefix=f"{self._name}-", dir=place))
-        weakref.finalize(self, _remove, self.path, os.getpid())
+        weakref.finalize(self, remove_own, self.path, os.getpid())
 
     def check_room(self, needed: int) -> None:
         """Refuse a fit that would fill the disk of temporary files.
@@ -117,11 +117,6 @@ class RunFolder:
         self._make(len(state["files"]) < SMALL_BYTES)
         with tarfile.open(fileobj=io.BytesIO(state["files"])) as archive:
             archive.extractall(self.path, **_SAFE)
-
-
-def _remove(path: Path, owner: int) -> None:
-    if os.getpid() == owner:  # not in a fork, where the same finalizer runs
-        shutil.rmtree(path, ignore_errors=True)
 
 
 class HeldPath:

@@ -3,7 +3,6 @@
 They are computed once for each variant and kept in its folder as ``measured.json``.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.files.whole import explain_write_errors, write_json
+from eigenscape.base.fingerprint import content_key
 from eigenscape.job.study import StudyOptions, VariantOptions
 from eigenscape.study.outcomes import VariantOutcome
 from eigenscape.workflow.finished.shown import Shown
@@ -28,7 +28,7 @@ Floats = NDArray[np.float32]
 def missing(outcome: VariantOutcome, study: StudyOptions) -> bool:
     """Return whether a finished variant lacks measures that its study wants."""
     wanted = _wanted(outcome, study)
-    return wanted is not None and _stored(outcome.path).get("key") != _key(wanted)
+    return wanted is not None and _stored(outcome.path).get("key") != content_key(wanted)
 
 
 def read_measured(outcome: VariantOutcome, study: StudyOptions) -> Mapping[str, Any]:
@@ -66,7 +66,7 @@ def measure(outcome: VariantOutcome, study: StudyOptions) -> None:
     if wanted["held_out"]:
         columns["held_out_error"] = held_out_error(shown.job, outcome.path, wanted["held_out"])
     with explain_write_errors(outcome.path):
-        write_json(outcome.path / FILE, {"key": _key(wanted), "columns": columns})
+        write_json(outcome.path / FILE, {"key": content_key(wanted), "columns": columns})
 
 
 def same_class(plane: Floats, labels: NDArray[np.uint16], k: int) -> float:
@@ -172,10 +172,6 @@ def _wanted(outcome: VariantOutcome, study: StudyOptions) -> dict[str, Any] | No
         "run": outcome.keys["learn"],
         "format": FORMAT,
     }
-
-
-def _key(wanted: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _stored(path: Path) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """The stages in their order, and their keys: hashes of everything that the result of a stage depends on."""
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from eigenscape.base.fingerprint import (
     code_fingerprint,
+    content_key,
     data_files,
     is_in_a_file,
     reachable_modules,
@@ -207,7 +206,7 @@ def stage_keys(job: Job, stages: Sequence[Stage] = STAGES) -> dict[str, str]:
         keys[stage.name] = _stage_key(job, stage, keys)
     if job.open and "export" in keys:
         # What is chosen nobody can say yet: it is another job than that with the defaults.
-        keys["export"] = _hash("open", keys["export"])
+        keys["export"] = content_key(["open", keys["export"]])
     return keys
 
 
@@ -279,18 +278,14 @@ def _changed_since(job: Job, began: float) -> str:
 
 def _samples_key(job: Job) -> str:
     readers = reader_modules(job.scene, job.resolve)
-    return _hash("samples", _code(_INGEST.module, readers), _scene(job))
+    return content_key(["samples", _code(_INGEST.module, readers), _scene(job)])
 
 
 def _stage_key(job: Job, stage: Stage, keys: Mapping[str, str]) -> str:
     """Return the key of a stage, given those of the stages before it."""
     inputs = [keys[name] for name in stage.follows]
     code = _code(stage.module, _method_modules(job, stage.name))
-    return _hash(stage.name, code, stage.depends(job), inputs)
-
-
-def _hash(*parts: Any) -> str:
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+    return content_key([stage.name, code, stage.depends(job), inputs])
 
 
 def _method_modules(job: Job, table: str) -> tuple[str, ...]:

@@ -254,6 +254,11 @@ def read_raw(
     return values if width is None else values.reshape(stop - start, width)
 
 
+def map_array(path: str | Path) -> NDArray[Any]:
+    """Map what `save_array` wrote, as an array like any other."""
+    return np.asarray(np.load(path, mmap_mode="r"))
+
+
 def save_array(path: str | Path, array: NDArray[Any]) -> None:
     """Write a .npy file that is whole if it is there, whenever the process is killed.
 

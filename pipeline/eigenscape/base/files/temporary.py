@@ -70,12 +70,13 @@ def _home(place: Path) -> Path:
         # Another process may have swept it between the two calls: then once more.
         if (home / _LOCK).exists():
             _homes[key] = home
-            atexit.register(_leave, os.getpid(), home)
+            atexit.register(remove_own, home, os.getpid())
         else:
             os.close(lock)
     return _homes[key]
 
 
-def _leave(owner: int, home: Path) -> None:
-    if os.getpid() == owner:  # not in a fork, which leaves by the same functions
-        shutil.rmtree(home, ignore_errors=True)
+def remove_own(path: Path, owner: int) -> None:
+    """Delete a directory in the process that made it: a fork of it ends by the same functions."""
+    if os.getpid() == owner:
+        shutil.rmtree(path, ignore_errors=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.files.mapped import attach_memmap, save_array
+from eigenscape.base.files.mapped import attach_memmap, map_array, save_array
 from eigenscape.context import Context
 from eigenscape.labels.training import Labelled
 from eigenscape.neighbors.search.duplicates import find_copies, most_equal
@@ -40,13 +40,16 @@ class Identical:
 
     def groups_of(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the group of each sample, -1 for none."""
-        member = self._load("member")
+        member = self._map("member")
         place = np.minimum(np.searchsorted(member, samples), len(member) - 1)
-        return np.where(member[place] == samples, self._load("group")[place], -1)
+        return np.where(member[place] == samples, self._map("group")[place], -1)
 
     def pool(self, labelled: NDArray[np.int64]) -> "Pool":
         """Return those of the labelled samples, by their numbers, whose labels are taken together."""
-        group, representative = self.groups_of(labelled), self._load("representative")
+        group, representative = (
+            self.groups_of(labelled),
+            self._map("representative"),
+        )
         position = np.flatnonzero(group >= 0)
         found, own = np.unique(group[position], return_inverse=True)
         owner = self.groups_of(representative)
@@ -57,9 +60,9 @@ class Identical:
 
     def stand_ins(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Map the samples of all groups; return the first representative of each group beside them."""
-        representative = self._load("representative")
+        representative = self._map("representative")
         _, first = np.unique(self.groups_of(representative), return_index=True)
-        return self._load("member"), representative[first][self._load("group")]
+        return self._map("member"), representative[first][self._map("group")]
 
     @property
     def count(self) -> int:
@@ -68,15 +71,15 @@ class Identical:
 
     def copies(self) -> NDArray[np.int64]:
         """Return a sample of each group that represents no others, shape (groups,)."""
-        return self._load("copy")
+        return self._map("copy")
 
     def alike(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return some samples, with one of `copies` in place of every member of a group."""
         group = self.groups_of(samples)
         return np.where(group >= 0, self.copies()[group], samples)
 
-    def _load(self, name: str) -> NDArray[np.int64]:
-        return np.asarray(np.load(self.folder / f"{name}.npy", mmap_mode="r"))
+    def _map(self, name: str) -> NDArray[np.int64]:
+        return map_array(self.folder / f"{name}.npy")
 
 
 @dataclass(frozen=True)
