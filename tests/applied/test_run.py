@@ -10,7 +10,7 @@ import rasterio
 
 import eigenscape
 import filtering
-from eigenscape.applied import extending, footprint, index, machine
+from eigenscape.applied import extending, footprint, index, supportvectors
 from eigenscape.applied.model import applied_job, open_model
 from eigenscape.applied.run import apply
 from eigenscape.clusters import Threads
@@ -398,7 +398,7 @@ def test_extend_footprint__counts_what_the_way_of_the_run_needs(trained):
     by_vectors, by_machine = found["eigenvectors"], found["support-vectors"]
     # Coordinates of nine eigenvectors, and the fit of a machine before all tasks.
     assert by_vectors[1] - by_machine[1] == 24 * 9
-    assert by_machine[0].before > machine.FIT_BYTES > by_vectors[0].before
+    assert by_machine[0].before > supportvectors.FIT_BYTES > by_vectors[0].before
     assert by_machine[0].disk == by_vectors[0].disk == 50_000
 
 

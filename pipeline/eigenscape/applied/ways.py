@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from eigenscape.applied.machine import (
+from eigenscape.applied.supportvectors import (
     FIT_BYTES,
     LEAST_LABELS,
-    Machine,
+    ScaledMachine,
     choose_machine,
     distributions,
     draw_labels,
@@ -208,7 +208,7 @@ class ByMachine(ByNeighbors):
         given = new.features if stored["vectors"] == _FEATURES else new.bands
         assert isinstance(given, np.ndarray), "sparse tables have no machine"
         rows = new.twins < 0
-        scores = Machine.load(folder / "machine.npz").scores(given[rows], len(self.numbers))
+        scores = ScaledMachine.load(folder / "machine.npz").scores(given[rows], len(self.numbers))
         factors = None if stored["factors"] is None else np.array(stored["factors"])
         calibration = Calibration.from_json(stored["calibration"])
         return Scored(rows, distributions(scores, calibration, factors))

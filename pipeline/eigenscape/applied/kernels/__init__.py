@@ -1,1 +1,1 @@
-"""Neighbours and classes of new samples, on arrays in memory."""
+"""Neighbours of new samples, on arrays in memory."""

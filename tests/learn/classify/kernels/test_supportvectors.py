@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,13 +8,16 @@ from sklearn.svm import SVC
 
 from eigenscape.learn.classify.kernels.supportvectors import (
     COSTS,
-    WIDTHS,
+    Parameters,
     Scaling,
+    SearchOptions,
     fit,
     pairs_to_shares,
     score,
     search,
 )
+
+OPTIONS = SearchOptions(COSTS, (1 / 16, 1 / 4, 1.0, 4.0), (100.0, 1.0), all_pairs=False)
 
 
 def groups(rng, classes, rows=60, columns=6):
@@ -103,21 +107,24 @@ def test_scaling__variance_1_and_sparse_rows_stay_sparse(rng):
     np.testing.assert_allclose((found.toarray() ** 2).mean(), 1, rtol=1e-3)
 
 
-def test_search__finds_the_scale_of_the_classes(rng):
+@pytest.mark.parametrize("all_pairs", [False, True])
+def test_search__finds_the_scale_of_the_classes(rng, all_pairs):
     rows = rng.uniform(-1.7, 1.7, (300, 2)).astype(np.float32)
     fold = rng.integers(0, 3, 300)
     checkers = (np.floor(rows * 2).sum(axis=1) % 2).astype(int)
     halves = (rows[:, 0] + rows[:, 1] > 0).astype(int)
-    fine, coarse = (search(rows, of, fold, None, None) for of in (checkers, halves))
-    assert fine[1] == WIDTHS[-1]
-    assert coarse[1] < fine[1]
-    assert fine[0] in COSTS
-    assert search(rows, halves, fold, 7.0, None)[0] == 7.0
-    assert search(rows, halves, fold, 7.0, 0.3) == (7.0, 0.3)
+    options = replace(OPTIONS, all_pairs=all_pairs)
+    fine, coarse = (search(rows, of, fold, options) for of in (checkers, halves))
+    assert fine.gamma == OPTIONS.gammas[-1]
+    assert coarse.gamma < fine.gamma
+    assert fine.cost in COSTS
+    assert 150 < fine.right < 300
+    assert search(rows, halves, fold, options, 7.0).cost == 7.0
+    assert search(rows, halves, fold, options, 7.0, 0.3) == Parameters(7.0, 0.3, 0)
 
 
 def test_search__a_fold_that_holds_all_of_a_class_is_no_test(rng):
     rows, _ = groups(rng, 2, 10)
     of = np.arange(20) // 10
-    assert search(rows, of, of, None, None) == (100.0, 1.0)
-    assert search(rows, of, of, 7.0, None) == (7.0, 1.0)
+    assert search(rows, of, of, OPTIONS) == Parameters(100.0, 1.0, 0)
+    assert search(rows, of, of, OPTIONS, 7.0) == Parameters(7.0, 1.0, 0)

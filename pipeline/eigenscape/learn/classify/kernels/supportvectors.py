@@ -6,28 +6,28 @@ The class that wins most pairs is called (Cortes, Vapnik 1995; pairs of classes 
 2011). scikit-learn's `SVC` solves for c and b.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn import config_context
-from sklearn.svm import SVC
 
 from eigenscape.base.vectors import Vectors
+from eigenscape.learn.classify.kernels.votes import count_wins
 from eigenscape.learn.decide.kernels.decisions import keep_class
 from eigenscape.neighbors.kernels.tiles import products, square_norms
 
+if TYPE_CHECKING:
+    from sklearn.svm import SVC
+
 F4 = NDArray[np.float32]
+Side = NDArray[np.intp]
 
-FOLDS = 3
 COSTS = (1.0, 10.0, 100.0, 1000.0)
-WIDTHS = (1 / 16, 1 / 4, 1.0, 4.0)
-"""What a search tries; at the scale of the columns they hold what is best on most scenes."""
-
-_MIDDLE = (100.0, 1.0)
-"""Cost and gamma where nothing can be left out to choose them by."""
+"""What a search tries."""
 
 _CACHE_MIB = 32
 _TILE_ENTRIES = 2**21
@@ -78,9 +78,9 @@ class Machine:
     ----------
     support : array of int, shape (m,)
         Which of the training rows are support vectors, those of one class after those of the other.
-    coefficients : array of float32, shape (m, k)
+    coefficients : array, shape (m, k)
         Of each in the pairs of its own class with each of the k classes; 0 beside its own.
-    offsets : array of float32, shape (k (k - 1) / 2,)
+    offsets : array, shape (k (k - 1) / 2,)
         b of the pairs of classes: the first one with all others, the second one with those after it ...
         The one that comes first wins where f is positive.
     names, counts : array of int, shape (k,)
@@ -90,15 +90,61 @@ class Machine:
     """
 
     support: NDArray[np.intp]
-    coefficients: F4
-    offsets: F4
+    coefficients: NDArray[np.floating]
+    offsets: NDArray[np.floating]
     names: NDArray[np.intp]
     counts: NDArray[np.intp]
     width: float
 
+    def single(self) -> "Machine":
+        """Return the machine with numbers of single precision, in which `score` computes."""
+        coefficients, offsets = (
+            self.coefficients.astype(np.float32),
+            self.offsets.astype(np.float32),
+        )
+        return replace(self, coefficients=coefficients, offsets=offsets)
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What a search for cost and gamma tries.
+
+    Attributes
+    ----------
+    costs, gammas
+        The values.
+    middle
+        Cost and gamma where nothing can be left out to choose them by.
+    all_pairs
+        Whether every cost is tried with every gamma; otherwise gamma first, at the cost in the middle, and
+        then the cost.
+    """
+
+    costs: tuple[float, ...]
+    gammas: tuple[float, ...]
+    middle: tuple[float, float]
+    all_pairs: bool
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What a search has found.
+
+    Attributes
+    ----------
+    cost, gamma
+        See `fit`.
+    right
+        How many rows of all folds are right with them where they are left out; 0 without a search.
+    """
+
+    cost: float
+    gamma: float
+    right: int
+
 
 def square_distances(left: Vectors, right: Vectors) -> F4:
-    """Return the squared distances of two sets of rows, shape (left, right)."""
+    """Return the squared distances of two sets of rows, shape (left, right), in their precision."""
     found = products(left, right)
     found *= np.float32(-2)
     found += square_norms(left)[:, None]
@@ -120,6 +166,9 @@ def fit(rows: Vectors, classes: NDArray[np.intp], cost: float, gamma: float) -> 
     gamma
         See the module.
     """
+    # Here, so that those who read a machine load no scikit-learn.
+    from sklearn.svm import SVC
+
     width = gamma / rows.shape[1]
     found = SVC(
         C=cost, gamma=width, decision_function_shape="ovo", cache_size=_CACHE_MIB, random_state=0
@@ -127,7 +176,7 @@ def fit(rows: Vectors, classes: NDArray[np.intp], cost: float, gamma: float) -> 
     return _machine(found, width)
 
 
-def _machine(found: SVC, width: float) -> Machine:
+def _machine(found: "SVC", width: float) -> Machine:
     """Return what scikit-learn has found as coefficients of pairs."""
     names, counts = found.classes_, np.asarray(found.n_support_, np.intp)
     dual, offsets = found.dual_coef_, found.intercept_
@@ -137,12 +186,9 @@ def _machine(found: SVC, width: float) -> Machine:
     own = np.repeat(np.arange(len(names)), counts)
     # Coefficients stand in the order of the other classes, with no place for the own one.
     others = np.arange(len(names) - 1) + (np.arange(len(names) - 1) >= own[:, None])
-    coefficients = np.zeros((len(own), len(names)), np.float32)
-    np.put_along_axis(coefficients, others, dual.T.astype(np.float32), axis=1)
-    return Machine(
-        np.asarray(found.support_, np.intp), coefficients, offsets.astype(np.float32), names, counts,
-        width,
-    )  # fmt: skip
+    coefficients = np.zeros((len(own), len(names)))
+    np.put_along_axis(coefficients, others, dual.T, axis=1)
+    return Machine(np.asarray(found.support_, np.intp), coefficients, offsets, names, counts, width)
 
 
 def score(machine: Machine, support: Vectors, rows: Vectors, count: int) -> F4:
@@ -155,7 +201,7 @@ def score(machine: Machine, support: Vectors, rows: Vectors, count: int) -> F4:
     Parameters
     ----------
     machine
-        A machine.
+        A machine, in single precision.
     support : array or csr_array, shape (m, d)
         Its support vectors, scaled.
     rows : array or csr_array, shape (rows, d)
@@ -226,14 +272,50 @@ def pairs_to_shares(decisions: F4, classes: int) -> F4:
     return keep_class(np.ascontiguousarray(shares.T), wins.argmax(axis=0))
 
 
+def count_votes(machine: Machine, support: F4, rows: F4, count: int) -> F4:
+    """Return the share of the pairs that each class wins, shape (rows, count).
+
+    Equal shares are decided by how clearly the pairs are won. In double precision and each row by itself, so
+    that it comes out the same in any block: several times slower than `score`.
+
+    Parameters
+    ----------
+    machine, support, rows, count
+        See `score`; rows and support vectors are dense.
+    """
+    starts = np.concatenate([[0], np.cumsum(machine.counts)])
+    won = count_wins(rows, support, starts, machine.coefficients, machine.offsets, machine.width)
+    scores = np.zeros((len(rows), count), np.float32)
+    scores[:, machine.names] = won / (len(machine.names) - 1)
+    return scores
+
+
+def sides_of(classes: NDArray[np.intp], fold: NDArray[np.intp]) -> list[tuple[Side, Side]]:
+    """Return the rows to learn from and those to test on, for each fold; not those that leave one class.
+
+    Parameters
+    ----------
+    classes, fold : array of int, shape (n,)
+        Class and fold of each row.
+    """
+    sides = [
+        (np.flatnonzero(fold != number), np.flatnonzero(fold == number))
+        for number in np.unique(fold)
+    ]
+    return [(train, test) for train, test in sides if len(np.unique(classes[train])) > 1]
+
+
 def search(
-    rows: Vectors, classes: NDArray[np.intp], fold: NDArray[np.intp], cost: float | None, gamma: float | None
-) -> tuple[float, float]:  # fmt: skip
+    rows: Vectors,
+    classes: NDArray[np.intp],
+    fold: NDArray[np.intp],
+    options: SearchOptions,
+    cost: float | None = None,
+    gamma: float | None = None,
+) -> Parameters:
     """Return the cost and gamma that do best on folds that are left out, those that are given as they are.
 
-    gamma first, at a cost in the middle, then the cost: a grid of both took twice as long, and on four
-    scenes its accuracy differed by at most 2.2 points, both ways. Of equals the first, which is the
-    smoother one; the middle where no fold leaves two classes to learn from.
+    Of equals the first, which is the smoother one; the middle where no fold leaves two classes to learn from.
 
     Parameters
     ----------
@@ -241,16 +323,18 @@ def search(
         Scaled.
     classes, fold : array of int, shape (n,)
         Class and fold of each.
+    options
+        What to try.
     cost, gamma
         None to search for it.
     """
-    sides = [
-        (np.flatnonzero(fold != number), np.flatnonzero(fold == number))
-        for number in np.unique(fold)
-    ]
-    sides = [(train, test) for train, test in sides if len(np.unique(classes[train])) > 1]
-    if not sides:
-        return cost or _MIDDLE[0], gamma or _MIDDLE[1]
+    from sklearn import config_context
+    from sklearn.svm import SVC
+
+    middle = options.middle[0] if cost is None else cost
+    sides = sides_of(classes, fold)
+    if not sides or (cost is not None and gamma is not None):
+        return Parameters(middle, options.middle[1] if gamma is None else gamma, 0)
     squares = np.asarray(square_distances(rows, rows), np.float64) / rows.shape[1]
 
     @lru_cache(maxsize=1)
@@ -264,15 +348,18 @@ def search(
     def right(cost: float, gamma: float) -> int:
         total = 0
         for (train, test), (inside, across) in zip(sides, kernels(gamma), strict=True):
-            found = SVC(C=cost, kernel="precomputed", break_ties=False)
+            found = SVC(C=cost, kernel="precomputed", cache_size=_CACHE_MIB)
             # Its checks take longer than it does, and these are numbers.
             with config_context(assume_finite=True, skip_parameter_validation=True):
                 called = found.fit(inside, classes[train]).predict(across)
             total += int((called == classes[test]).sum())
         return total
 
+    if options.all_pairs and cost is None and gamma is None:
+        pairs = product(options.gammas, options.costs)
+        gamma, cost = max(pairs, key=lambda pair: right(pair[1], pair[0]))
     if gamma is None:
-        gamma = max(WIDTHS, key=lambda one: right(cost or _MIDDLE[0], one))
+        gamma = max(options.gammas, key=lambda one: right(middle, one))
     if cost is None:
-        cost = max(COSTS, key=lambda one: right(one, gamma))
-    return cost, gamma
+        cost = max(options.costs, key=lambda one: right(one, gamma))
+    return Parameters(cost, gamma, right(cost, gamma))

@@ -3,14 +3,14 @@ import pytest
 from sklearn.datasets import make_blobs
 from sklearn.svm import SVC
 
-from eigenscape.applied import machine
-from eigenscape.applied.machine import (
-    Machine,
+from eigenscape.applied import supportvectors
+from eigenscape.applied.supportvectors import (
+    ScaledMachine,
     choose_machine,
     distributions,
     draw_labels,
-    standard,
 )
+from eigenscape.learn.classify.kernels.supportvectors import Scaling
 from eigenscape.learn.decide.kernels.decisions import decide
 
 
@@ -22,17 +22,17 @@ def blobs(classes, spread=6.0):
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_machine__decides_as_the_library_does_in_any_block(tmp_path, classes):
     X, y = blobs(classes)
-    fitted = Machine.fit(X[:300], y[:300], 10.0, 1.0)
-    shift, scale = standard(X[:300])
-    reference = SVC(C=10.0, gamma=1 / 6).fit((X[:300] - shift) * scale, y[:300])
-    expected = reference.decision_function((X[300:] - shift) * scale)
+    fitted = ScaledMachine.fit(X[:300], y[:300], 10.0, 1.0)
+    scaling = Scaling.of(X[:300])
+    reference = SVC(C=10.0, gamma=1 / 6).fit(scaling(X[:300]), y[:300])
+    expected = reference.decision_function(scaling(X[300:]))
     found = fitted.scores(X[300:], classes)
     if classes == 2:
         np.testing.assert_array_equal(found.argmax(axis=1), expected > 0)
     else:
         np.testing.assert_allclose(found * (classes - 1), expected, atol=1e-4)
     fitted.save(tmp_path / "machine.npz")
-    again = Machine.load(tmp_path / "machine.npz")
+    again = ScaledMachine.load(tmp_path / "machine.npz")
     one_by_one = [again.scores(X[row : row + 1], classes) for row in range(300, 500)]
     np.testing.assert_array_equal(np.concatenate(one_by_one), found)
 
@@ -40,13 +40,13 @@ def test_machine__decides_as_the_library_does_in_any_block(tmp_path, classes):
 def test_machine__a_class_that_it_has_not_seen_wins_nothing():
     X, y = blobs(3)
     known = y != 1
-    scores = Machine.fit(X[known], y[known], 1.0, 1.0).scores(X, 4)
+    scores = ScaledMachine.fit(X[known], y[known], 1.0, 1.0).scores(X, 4)
     assert not scores[:, [1, 3]].any()
     assert (scores.argmax(axis=1)[known] == y[known]).mean() > 0.8
 
 
 def test_choose_machine__takes_what_holds_on_other_squares(rng, monkeypatch):
-    monkeypatch.setattr(machine, "_SEARCHED", 200)
+    monkeypatch.setattr(supportvectors, "_SEARCHED", 200)
     X, y = blobs(3, 3.0)
     square = np.arange(500) // 25
     # Vectors that tell squares apart, not classes: they are right where pixels are drawn one by one.
@@ -101,13 +101,13 @@ def test_choose_machine__one_square_leaves_nothing_to_choose_by():
     X, y = blobs(2)
     found = choose_machine({"bands": X}, y, np.zeros(500, np.int64), 2)
     assert found.accuracy is None
-    expected = Machine.fit(X, y, 10.0, 1.0)
+    expected = ScaledMachine.fit(X, y, 10.0, 1.0)
     np.testing.assert_array_equal(found.machine.scores(X, 2), expected.scores(X, 2))
     assert (found.machine.scores(X, 2).argmax(axis=1) == y).mean() > 0.9
 
 
 def test_draw_labels__a_share_of_every_class(monkeypatch):
-    monkeypatch.setattr(machine, "MOST_LABELS", 100)
+    monkeypatch.setattr(supportvectors, "MOST_LABELS", 100)
     classes = np.repeat([0, 1, 2], [3, 397, 600])
     drawn = draw_labels(classes)
     np.testing.assert_array_equal(np.bincount(classes[drawn]), [1, 40, 60])

@@ -7,7 +7,7 @@ from eigenscape.neighbors.kernels.distances import squared
 
 
 @njit(cache=True, nogil=True)
-def count_wins(X, vectors, starts, weights, offsets, width):  # type: ignore[no-untyped-def]
+def count_wins(X, vectors, starts, coefficients, offsets, width):  # type: ignore[no-untyped-def]
     """Return the pairs that each class wins, and less than a half more for how clearly: shape (m, classes).
 
     Parameters
@@ -18,8 +18,8 @@ def count_wins(X, vectors, starts, weights, offsets, width):  # type: ignore[no-
         Support vectors, class by class.
     starts : array of int, shape (classes + 1,)
         Where those of each class begin.
-    weights : array, shape (support, classes - 1)
-        Of each against the other classes, ascending.
+    coefficients : array, shape (support, classes)
+        Of each against each of the classes, 0 against its own.
     offsets : array, shape (pairs,)
         Of the pairs (0, 1), (0, 2), ... (1, 2), ...
     width
@@ -35,9 +35,8 @@ def count_wins(X, vectors, starts, weights, offsets, width):  # type: ignore[no-
         for i in range(count):
             for support in range(starts[i], starts[i + 1]):
                 near = np.exp(-width * squared(X, row, vectors, support))
-                for place in range(count - 1):
-                    j = place if place < i else place + 1
-                    sums[i, j] += weights[support, place] * near
+                for j in range(count):
+                    sums[i, j] += coefficients[support, j] * near
         clear[:] = 0
         pair = 0
         for i in range(count):
