@@ -236,7 +236,8 @@ def test_reader_of_another_package__one_that_hands_on_its_options_has_read_them(
     )
     install("plain", code, GROUPS["plain"], entry)
     job = job_of(plain[0], tmp_path)
-    eigenscape.plan(job.model_copy(update={"scene": job.scene.model_copy(update={"scale": 2.0})}))
+    scaled = job.model_copy(update={"scene": job.scene.model_copy(update={"scale": 2.0})})
+    assert eigenscape.plan(scaled).samples == eigenscape.plan(job).samples > 0
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["by the scene", "by the reader"])

@@ -20,6 +20,34 @@ def as_block(graph: scipy.sparse.csr_array) -> RowBlock:
     return RowBlock(0, graph.indptr, graph.indices, graph.data)
 
 
+def planted(rng, sizes, within=0.5, between=0.02):
+    """Return a graph of communities and the community of each row, in random order."""
+    truth = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    chance = np.where(truth[:, None] == truth, within, between)
+    edges = np.triu(rng.random(chance.shape) < chance, 1)
+    return scipy.sparse.csr_array((edges | edges.T).astype(float)), truth
+
+
+def random_graph(rng, rows, share=0.3):
+    """Return a connected graph as a matrix."""
+    weights = np.triu(np.where(rng.random((rows, rows)) < share, rng.random((rows, rows)), 0), 1)
+    weights[np.arange(rows - 1), np.arange(1, rows)] = rng.uniform(0.1, 1, rows - 1)
+    return scipy.sparse.csr_array(weights + weights.T)
+
+
+def adjacency(graph):
+    """Return a graph of networkx as a matrix of doubles."""
+    return scipy.sparse.csr_array(nx.adjacency_matrix(graph).astype(np.float64))
+
+
+def lists_of_rows(index, distance, indptr=None):
+    """Return neighbours and distances of each sample; with `indptr`, of lists of any length."""
+    if indptr is None:
+        return list(zip(index, distance, strict=True))
+    ends = indptr[1:-1]
+    return list(zip(np.split(index, ends), np.split(distance, ends), strict=True))
+
+
 class Lists(NamedTuple):
     """Neighbour lists: of shape (samples, k), or, with `indptr`, of any length."""
 
@@ -29,10 +57,7 @@ class Lists(NamedTuple):
 
     def rows(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return neighbours and distances of each sample."""
-        if self.indptr is None:
-            return list(zip(self.index, self.distance, strict=True))
-        ends = self.indptr[1:-1]
-        return list(zip(np.split(self.index, ends), np.split(self.distance, ends), strict=True))
+        return lists_of_rows(self.index, self.distance, self.indptr)
 
 
 def squared_lengths(features: np.ndarray) -> np.ndarray:

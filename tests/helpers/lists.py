@@ -22,6 +22,7 @@ from eigenscape.neighbors import search
 from eigenscape.neighbors.search.duplicates import most_equal
 from eigenscape.store.arrays import attach_whole
 from eigenscape.store.rows import create_sparse
+from graphs import lists_of_rows
 from harness import Frail, Harness, name_of
 
 # Methods import these on demand, and would take over the constants that `cut_small` has changed by then.
@@ -96,10 +97,7 @@ class Found:
 
     def rows(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return neighbours and distances of each sample."""
-        if self.indptr is None:
-            return list(zip(self.index, self.distance, strict=True))
-        ends = self.indptr[1:-1]
-        return list(zip(np.split(self.index, ends), np.split(self.distance, ends), strict=True))
+        return lists_of_rows(self.index, self.distance, self.indptr)
 
 
 def put_features(harness: Harness, features: Any) -> None:

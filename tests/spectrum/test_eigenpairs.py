@@ -8,10 +8,7 @@ from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
 from eigenscape import LaplacianEigenmaps, eigenpairs
 from eigenscape.errors import InputError
-
-
-def adjacency(graph):
-    return scipy.sparse.csr_array(nx.adjacency_matrix(graph).astype(np.float64))
+from graphs import adjacency
 
 
 @pytest.fixture(scope="module")

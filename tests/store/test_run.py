@@ -385,7 +385,9 @@ def test_run__another_process_may_delete_the_probe(tmp_path, monkeypatch):
         self.unlink()
 
     monkeypatch.setattr(Path, "touch", touch_and_lose)
-    Run(tmp_path / "run")
+    run = Run(tmp_path / "run")
+    assert run.path.is_dir()
+    assert not list(run.path.glob(".probe*"))
 
 
 def test_recover__another_process_may_delete_the_leftovers(tmp_path, monkeypatch):
@@ -401,3 +403,4 @@ def test_recover__another_process_may_delete_the_leftovers(tmp_path, monkeypatch
     (tmp_path / ".probe.tmp-1").touch()
     monkeypatch.setattr(Path, "glob", glob_and_lose)
     run.recover()
+    assert not (tmp_path / ".probe.tmp-1").exists()

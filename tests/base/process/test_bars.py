@@ -27,6 +27,8 @@ def test_bars__keep_brackets():
 
 
 def test_bars__end_without_begin():
-    bars = Bars(Console(file=io.StringIO()))
+    console = Console(file=io.StringIO())
+    bars = Bars(console)
     bars.advance()
     bars.end()
+    assert not console.file.getvalue()

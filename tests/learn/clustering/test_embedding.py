@@ -1,7 +1,6 @@
 import dask.array
 import numpy as np
 import pytest
-import scipy.sparse
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.cluster._spectral import cluster_qr as reference_qr
 from sklearn.datasets import make_blobs
@@ -20,14 +19,7 @@ from eigenscape.learn.clustering.embedding import (
     qr_rotation,
     row_normalized,
 )
-
-
-def planted(rng, sizes, within=0.5, between=0.02):
-    """Return a graph of communities and the community of each row, in random order."""
-    truth = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    chance = np.where(truth[:, None] == truth, within, between)
-    edges = np.triu(rng.random(chance.shape) < chance, 1)
-    return scipy.sparse.csr_array((edges | edges.T).astype(float)), truth
+from graphs import planted
 
 
 def embedding(W, count):

@@ -11,7 +11,7 @@ from eigenscape.learn.clustering.recursive import (
     split_cheapest,
     split_part,
 )
-from graphs import as_block, fiedler_vector
+from graphs import as_block, fiedler_vector, planted
 
 
 def recursive_cut(blocks, degree, count, fiedler=None, *, limit=np.inf, least=None):
@@ -47,14 +47,6 @@ def recursive_cut(blocks, degree, count, fiedler=None, *, limit=np.inf, least=No
     for number, part in enumerate(made.parts, 1):
         clusters[parts[part] & inside[part]] = number
     return clusters, np.array(made.prices)
-
-
-def planted(rng, sizes, within=0.5, between=0.02):
-    """Return a graph of communities and the community of each row, in random order."""
-    truth = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    chance = np.where(truth[:, None] == truth, within, between)
-    edges = np.triu(rng.random(chance.shape) < chance, 1)
-    return scipy.sparse.csr_array((edges | edges.T).astype(float)), truth
 
 
 def test_recursive_cut__finds_communities(rng):

@@ -77,7 +77,11 @@ def test_descend__completes_lists_that_it_leaves_short(rng):
 
 
 def test_descend__takes_more_threads_than_cores(find, rng):
-    find(clustered(rng, 300), method="pynndescent", k=5, threads=500)
+    features = clustered(rng, 300)
+    found = find(features, method="pynndescent", k=5, threads=500)
+    expected = find(features, method="pynndescent", k=5, threads=1, name="one")
+    np.testing.assert_array_equal(found.index, expected.index)
+    np.testing.assert_array_equal(found.distance, expected.distance)
 
 
 def test_pynndescent__recalls_clustered_data(find, rng):

@@ -2,6 +2,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from blockvectors import filled
 from eigenscape.base.files.mapped import save_array
 from eigenscape.spectrum.iteration.algebra import Gram, Project, Rotate
 from eigenscape.spectrum.kernels.gather import WIDTH
@@ -11,12 +12,6 @@ from eigenscape.spectrum.kernels.gather import WIDTH
 def problem(make_problem):
     W = nx.adjacency_matrix(nx.grid_2d_graph(20, 15)).astype(float)
     return make_problem(W, kind="normalized")
-
-
-def filled(problem, name, groups, rng):
-    vectors = problem.named(name, range(groups))
-    vectors.write(slice(None), rng.standard_normal((vectors.rows, vectors.columns)))
-    return vectors
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from blockvectors import filled
 from eigenscape.spectrum.iteration import tasks
 from eigenscape.spectrum.iteration.kernels.columns import PROBES
 from eigenscape.spectrum.iteration.kernels.filter import FilterPlan
@@ -19,12 +20,6 @@ def adjacency(graph):
 @pytest.fixture
 def problem(make_problem):
     return make_problem(adjacency(nx.grid_2d_graph(20, 15)), kind="normalized")
-
-
-def filled(problem, name, groups, rng):
-    vectors = problem.named(name, range(groups))
-    vectors.write(slice(None), rng.standard_normal((vectors.rows, vectors.columns)))
-    return vectors
 
 
 def test_groups_held__counts_groups_in_their_type():

@@ -12,10 +12,7 @@ from eigenscape.spectrum.kernels import thin
 from eigenscape.spectrum.kernels.laplacian import laplacian
 from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.kernels.thin import Profile, profile, shifted_pairs, whole_structure
-
-
-def adjacency(graph):
-    return scipy.sparse.csr_array(nx.adjacency_matrix(graph).astype(np.float64))
+from graphs import adjacency
 
 
 def row_blocks(W, cut):

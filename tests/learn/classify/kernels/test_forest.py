@@ -9,14 +9,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from eigenscape.learn.classify.kernels import forest
 from eigenscape.learn.classify.kernels.forest import grow, shares_of_votes
-
-
-def groups(rng, classes, rows=60, columns=6):
-    """Return overlapping groups of rows, and the class of each."""
-    of = rng.integers(0, classes, rows * classes)
-    of[:classes] = np.arange(classes)
-    centres = 1.5 * rng.standard_normal((classes, columns))
-    return (centres[of] + rng.standard_normal((len(of), columns))).astype(np.float32), of
+from training import groups
 
 
 @pytest.mark.parametrize(

@@ -16,16 +16,9 @@ from eigenscape.learn.classify.kernels.supportvectors import (
     score,
     search,
 )
+from training import groups
 
 OPTIONS = SearchOptions(COSTS, (1 / 16, 1 / 4, 1.0, 4.0), (100.0, 1.0), all_pairs=False)
-
-
-def groups(rng, classes, rows=60, columns=6):
-    """Return overlapping groups of rows, and the class of each."""
-    of = rng.integers(0, classes, rows * classes)
-    of[:classes] = np.arange(classes)
-    centres = 1.5 * rng.standard_normal((classes, columns))
-    return (centres[of] + rng.standard_normal((len(of), columns))).astype(np.float32), of
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -10,14 +10,7 @@ from eigenscape.learn.clustering.kernels.parts import (
     ritz_fiedler,
 )
 from eigenscape.spectrum.kernels.operator import RowBlock
-from graphs import as_block, fiedler_vector
-
-
-def random_graph(rng, rows, share=0.3):
-    """Return a connected graph as a matrix."""
-    weights = np.triu(np.where(rng.random((rows, rows)) < share, rng.random((rows, rows)), 0), 1)
-    weights[np.arange(rows - 1), np.arange(1, rows)] = rng.uniform(0.1, 1, rows - 1)
-    return scipy.sparse.csr_array(weights + weights.T)
+from graphs import as_block, fiedler_vector, random_graph
 
 
 def as_blocks(W, starts):
