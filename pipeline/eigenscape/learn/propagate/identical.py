@@ -46,10 +46,7 @@ class Identical:
 
     def pool(self, labelled: NDArray[np.int64]) -> "Pool":
         """Return those of the labelled samples, by their numbers, whose labels are taken together."""
-        group, representative = (
-            self.groups_of(labelled),
-            self._map("representative"),
-        )
+        group, representative = self.groups_of(labelled), self._map("representative")
         position = np.flatnonzero(group >= 0)
         found, own = np.unique(group[position], return_inverse=True)
         owner = self.groups_of(representative)
