@@ -24,8 +24,15 @@ from eigenscape.clusters.versions import differences, versions
 from eigenscape.clusters.workers import dask as workers
 from eigenscape.clusters.workers.dask import Workers, on_one_machine
 from eigenscape.clusters.workers.executors import Threads
-from eigenscape.errors import ClusterError, ClusterLostError, OutputError, TaskMemoryError
+from eigenscape.errors import (
+    ClusterError,
+    ClusterLostError,
+    OutputError,
+    SceneError,
+    TaskMemoryError,
+)
 from eigenscape.job.jobfile import parse_job
+from eigenscape.scenes.formats.rasters.rasterfiles import open_raster
 from eigenscape.workflow.runner import Runner, fit_limits
 from eigenscape.workflow.stages import Stage
 
@@ -162,6 +169,19 @@ def test_run__full_disk_there(client, tmp_path):
     on = ClusterOptions(kind="existing", address="tcp://x:1")
     with pytest.raises(OutputError, match="the disk is full"):
         runner.run(tmp_path / "run", on, Silent(), executor=executor)
+
+
+def test_run__an_error_that_gdal_caused(client, write_tif):
+    path = write_tif("scene.tif", np.ones((50, 60, 12)))
+    os.truncate(path, 9000)
+
+    def read(_):
+        with open_raster(str(path)) as dataset:
+            return dataset.read()
+
+    # GDAL's own error cannot be unpickled, and Dask pickles an error with its causes.
+    with pytest.raises(SceneError, match=r"truncated or damaged"):
+        Workers(client).run(read, [1], lambda *_: None)
 
 
 def test_run__a_file_that_is_seen_late(client, tmp_path):

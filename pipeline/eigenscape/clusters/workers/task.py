@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pickle
 import secrets
 import socket
 import time
@@ -56,18 +57,10 @@ def run_task(surroundings: Surroundings, function: Task, item: Any) -> tuple[Any
     ClusterError
         The worker has other versions than the driver, or does not see the run directory.
     """
-    if wrong := differences(surroundings.versions, versions()):
-        raise ClusterError(describe_differences(socket.gethostname(), wrong))
-    apart = surroundings.driver != this_process()
-    if apart:
-        _use_one_blas_thread()
-    shared = surroundings.shared
     try:
-        with fenced(shared, surroundings.call, alarm=apart):
-            return _patiently(function, item)
-    except OSError:
-        if shared is not None and not os.path.isdir(shared):
-            raise ClusterError(describe_unseen(shared, socket.gethostname())) from None
+        return _run(surroundings, function, item)
+    except Exception as error:
+        _drop_causes_that_cannot_be_sent(error)
         raise
 
 
@@ -91,6 +84,37 @@ def describe_unseen(path: str, host: str) -> str:
         "directory under the same path: set output.directory or --run-dir to a file system that all "
         "machines share."
     )
+
+
+def _run(surroundings: Surroundings, function: Task, item: Any) -> tuple[Any, int]:
+    if wrong := differences(surroundings.versions, versions()):
+        raise ClusterError(describe_differences(socket.gethostname(), wrong))
+    apart = surroundings.driver != this_process()
+    if apart:
+        _use_one_blas_thread()
+    shared = surroundings.shared
+    try:
+        with fenced(shared, surroundings.call, alarm=apart):
+            return _patiently(function, item)
+    except OSError:
+        if shared is not None and not os.path.isdir(shared):
+            raise ClusterError(describe_unseen(shared, socket.gethostname())) from None
+        raise
+
+
+def _drop_causes_that_cannot_be_sent(error: Exception) -> None:
+    """Take the causes from an error if Dask would, because of them, send an `Exception` of its text instead.
+
+    Dask pickles an error with its causes, and errors of GDAL cannot be unpickled.
+    """
+    if (error.__cause__ or error.__context__) and not _can_be_sent(error):
+        error.__cause__ = error.__context__ = None
+
+
+def _can_be_sent(error: Exception) -> bool:
+    from distributed.core import error_message
+
+    return type(pickle.loads(error_message(error)["exception"].data)) is type(error)
 
 
 def _patiently(function: Task, item: Any) -> tuple[Any, int]:
