@@ -7,6 +7,7 @@ import distributed
 import pytest
 
 from eigenscape.clusters import ClusterOptions, connect
+from eigenscape.clusters.start import _has_page, dashboard_of
 from eigenscape.clusters.workers.client import place_of
 from eigenscape.clusters.workers.dask import print_nothing
 
@@ -50,3 +51,19 @@ def test_open_client__workers_log_nothing_among_our_lines():
     with LOCAL.open_client(None, 2**30, print_nothing) as (client, _):
         (level,) = client.run(logging.getLogger("distributed").getEffectiveLevel).values()
     assert level == logging.CRITICAL
+
+
+@pytest.mark.parametrize("dashboard", [True, False])
+def test_dashboard_of__a_scheduler_that_others_started(dashboard):
+    with (
+        distributed.LocalCluster(
+            n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": dashboard}, silence_logs=50,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):  # fmt: skip
+        found = dashboard_of(place_of(None, client), client)
+        assert found == (client.dashboard_link if dashboard else "")
+        port = client.scheduler_info()["services"]["dashboard"]
+    # Out of reach from here is no reason to leave it out.
+    assert _has_page(f"http://127.0.0.1:{port}/status")

@@ -8,6 +8,8 @@ from eigenscape.clusters.options import ClusterOptions, DashboardKey, Say
 from eigenscape.clusters.workers.dask import Workers, print_nothing
 from eigenscape.clusters.workers.executors import Executor, Threads
 
+_ANSWER_S = 2.0
+
 
 @contextmanager
 def connect(
@@ -51,7 +53,7 @@ def connect(
 
 
 def dashboard_of(options: ClusterOptions, client: Any) -> str:
-    """Return the address of the scheduler's dashboard; empty where it was not asked for, or none answers.
+    """Return the address of the scheduler's dashboard; empty where it was not asked for, or there is none.
 
     Parameters
     ----------
@@ -64,7 +66,31 @@ def dashboard_of(options: ClusterOptions, client: Any) -> str:
         return ""
     if "dashboard" not in client.scheduler_info()["services"]:
         return ""
-    return str(client.dashboard_link)
+    address = str(client.dashboard_link)
+    return address if _has_page(address) else ""
+
+
+def _has_page(address: str) -> bool:
+    """Return False where a server says that it has no such page.
+
+    The HTTP server of a scheduler names itself "dashboard" without one (``--no-dashboard``), too. One that
+    cannot be reached from here may be reached by the user, through a tunnel for example.
+    """
+    from http import HTTPStatus
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+    from urllib.request import ProxyHandler, Request, build_opener
+
+    without_proxies = build_opener(ProxyHandler({}))
+    try:
+        # Dashboards refuse HEAD as a method (405): a page would start a session of bokeh.
+        with without_proxies.open(Request(address, method="HEAD"), timeout=_ANSWER_S):
+            return True
+    except HTTPError as error:
+        with error:
+            return error.code != HTTPStatus.NOT_FOUND
+    except (OSError, HTTPException):
+        return True
 
 
 def wait_of(options: ClusterOptions) -> float:
