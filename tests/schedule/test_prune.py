@@ -175,8 +175,8 @@ def test_prune_runs__leaves_whole_what_another_user_may_not_delete(make_run, cli
         assert kept[private] == f"{private}/manifest.json: Permission denied"
         assert failed == {
             readable: f"{readable}/lock cannot be written: it belongs to another user",
-            theirs: f"{theirs} cannot be written",
-            folder: f"{folder}/outputs cannot be written",
+            theirs: f"{theirs} cannot be written: it belongs to another user",
+            folder: f"{folder}/outputs cannot be written: it belongs to another user",
         }
         assert again.exit_code == 2
         assert f"not deleted  {theirs}: {theirs} cannot be written" in again.stdout
@@ -190,7 +190,8 @@ def test_prune_runs__below_a_directory_that_cannot_be_written(make_run, cli):
         for path in (run, *run.rglob("*")):
             os.chown(path, 65534, 65534)
         with another_user():
-            assert prune_runs(shared, 0).failed == ((run, f"{shared} cannot be written"),)
+            ((path, why),) = prune_runs(shared, 0).failed
+        assert (path, why) == (run, f"{shared} cannot be written: it belongs to another user")
         # As /tmp: who owns neither the directory nor the run may not rename it.
         shared.chmod(0o1777)
         os.chown(run, 12345, -1)
@@ -206,3 +207,17 @@ def test_prune_runs__below_a_directory_that_cannot_be_written(make_run, cli):
         assert (
             "the system refuses it (Permission denied). Give a path that you may" in refused.stderr
         )
+
+
+def test_prune_runs__on_a_file_system_that_is_read_only(make_run, monkeypatch):
+    run = make_run("a", "1", 1)
+    (run / "lock").touch()
+
+    class ReadOnly:
+        f_flag = os.ST_RDONLY
+
+    monkeypatch.setattr(os, "access", lambda path, mode, **_: not mode & os.W_OK)
+    why = f"{run}/lock cannot be written"
+    assert prune_runs(run.parent, 0).failed == ((run, why),)
+    monkeypatch.setattr(os, "statvfs", lambda path: ReadOnly)
+    assert prune_runs(run.parent, 0).failed == ((run, f"{why}: its file system is read-only"),)

@@ -185,20 +185,30 @@ def _why_kept(path: Path, referred: set[Path]) -> str:
 def _refusal(path: Path) -> str:
     """Return why this user may not delete a run, or nothing; before any of its files is gone."""
     lock = path / "lock"
-    if lock.exists() and not _may(lock, os.R_OK | os.W_OK):
-        return f"{lock} cannot be written: it belongs to another user"
     try:
+        if lock.exists() and not _may(lock, os.R_OK | os.W_OK):
+            return _unwritable(lock)
         inside = [
             (Path(folder), dirs + files) for folder, dirs, files in os.walk(path, onerror=_throw)
         ]
         for folder, names in [(path.parent, [path.name]), *inside]:
             if not _may(folder, os.W_OK | os.X_OK):
-                return f"{folder} cannot be written"
+                return _unwritable(folder)
             if others := [name for name in names if not _may_remove(folder, name)]:
                 return f"{folder / others[0]} belongs to another user, who alone may delete it"
     except OSError as error:
         return _reason(error)
     return ""
+
+
+def _unwritable(path: Path) -> str:
+    """Return that a path cannot be written, and why where that is known."""
+    because = ""
+    if os.statvfs(path).f_flag & os.ST_RDONLY:
+        because = ": its file system is read-only"
+    elif path.stat().st_uid != os.geteuid():
+        because = ": it belongs to another user"
+    return f"{path} cannot be written{because}"
 
 
 def _may(path: Path, mode: int) -> bool:

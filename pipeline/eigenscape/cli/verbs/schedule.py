@@ -164,8 +164,8 @@ def prune_command(
                 print(f"not deleted  {path}: {why}")
         if pruned.failed:
             print(
-                f"eigenscape: {counted(len(pruned.failed), 'run')} could not be deleted. Ask the owner, or "
-                "give the command as a user who may delete them.",
+                f"eigenscape: {counted(len(pruned.failed), 'run')} could not be deleted; the "
+                "output says why. Runs of another user can be deleted by that user.",
                 file=sys.stderr,
             )
             raise typer.Exit(pruned.exit_status)
