@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+INTERVAL = 1.96
+"""Standard errors on each side of an estimate that its interval of 95 % spans."""
+
 
 def percent(share: float | None, digits: int = 1, *, missing: str = "-") -> str:
     """Return a share in percent.

@@ -38,6 +38,21 @@ def test_score_lines__held_out_pixels_come_first_and_training_pixels_last():
     assert not any("100.0 %" in line for line in lines[:-1])
 
 
+def test_score_lines__areas_with_what_is_right_of_the_whole_map():
+    scores = {
+        "protocol": "disjoint test file", "overall_accuracy": None, "held_out": {},
+        "training_pixels": ITSELF,
+        "areas": {"overall_accuracy": 0.8, "overall_accuracy_se": 0.01},
+    }  # fmt: skip
+    told = "  areas      80.0 % +- 2.0 % (95 %) of the whole map right, areas of its classes in areas.csv"
+    assert told in list(score_lines(scores))
+    scores["areas"] |= {"overall_accuracy_se": None, "skipped": "one label lies there"}
+    lines = list(score_lines(scores))
+    assert lines[1:3] == [told.replace(" +- 2.0 % (95 %)", ""), "  areas      one label lies there"]
+    scores["areas"]["overall_accuracy"] = None
+    assert [line for line in score_lines(scores) if "areas" in line] == [lines[2]]
+
+
 def test_score_lines__name_what_the_figure_leaves_out():
     """Classes that no square tests, and an interval that squares without a mistake cannot show."""
     held = {**HELD, "overall_accuracy": 1.0, "overall_accuracy_std": 0.0}

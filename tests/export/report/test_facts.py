@@ -1,11 +1,13 @@
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from eigenscape.applied.ways import ByEigenvectors, ByMachine, ByNeighbors
 from eigenscape.export.report.facts import (
     accuracy_bars,
     applied_lines,
+    areas,
     confusion,
     eigenvector_note,
     explain_bars,
@@ -17,6 +19,7 @@ from eigenscape.export.report.facts import (
 )
 from eigenscape.export.report.figures import eigenvalue_chart, largest_gap, residual_chart
 from eigenscape.export.report.source import MapClass
+from eigenscape.learn.decide.kernels.areas import estimate_areas
 from eigenscape.scenes.types import Grid
 
 
@@ -210,3 +213,36 @@ def test_explain_bars__squares_that_score_higher_are_no_good_sign():
     text = explain_bars([bar("random", 0.879), bar("blocked", 0.957)], "pixels")
     assert "Whole squares score 8 points more than random pixels. This is unusual" in text
     assert "as beside them" not in text
+
+
+def estimated(sample, mapped, size):
+    found = estimate_areas(np.array(sample), np.array(mapped))
+    scaled = {
+        name: [None if one is None else size * one for one in found[pixels]]
+        for name, pixels in (("area", "pixels"), ("area_se", "pixels_se"))
+    }
+    return {**found, **scaled, "mapped": [size * count for count in mapped], "unit": "km2"}
+
+
+def test_areas__mapped_and_estimated_with_intervals():
+    found = areas(Run({"areas": estimated([[18, 2], [6, 24], [1, 3]], [5000, 4000, 100], 1e-3)}, 2))
+    assert (found["unit"], found["without"], found["skipped"]) == ("km\u00b2", "0.100", "")
+    first, second = found["rows"]
+    assert first["class"].name == "class 1"
+    assert first["mapped"] == "5.000"
+    # (5000 * 18 / 20 + 4000 * 6 / 30 + 100 / 4) / 1000, +- 1.96 standard errors
+    assert first["estimates"][0] == ("5.325", "0.892")
+    assert [first["estimates"][place] for place in (1, 3)] == [("58.5", "9.8"), ("90.0", "13.5")]
+    assert second["estimates"][3][0] == "80.0"
+    assert found["accuracy"] == ("84.6", "9.8")
+
+
+def test_areas__what_is_not_known():
+    assert areas(Run({})) is None
+    alone = {**estimated([[1, 0], [6, 24]], [5000, 4000], 1e-3), "skipped": "one label"}
+    found = areas(Run({"areas": {**alone, "unit": "pixels", "mapped": [5000, 4000, 0]}}, 2))
+    assert found["rows"][0]["mapped"] == "5,000"
+    assert found["rows"][0]["estimates"][3] == ("100.0", "")
+    assert (found["without"], found["accuracy"][1], found["skipped"]) == ("", "", "one label")
+    none = {**estimated([[0, 0], [6, 24]], [5000, 4000], 1e-3), "skipped": "no label"}
+    assert areas(Run({"areas": none}, 2))["rows"] == []

@@ -84,6 +84,28 @@ def test_page__has_every_section(page, result):
     assert [chart["role"] for chart in charts] == ["img", "img"]
 
 
+def test_page__estimated_areas_or_why_there_are_none(make_run, parse_page, page, small, tmp_path):
+    assert "areas" not in page.ids()
+
+    def written(**keys):
+        learn = {"method": "eigenfunctions", "trials": 1, "areas": True, **keys}
+        with open(make_run("areas", learn=learn).outputs["report"], encoding="utf-8") as stream:
+            shown = parse_page(stream.read())
+        assert "areas" in shown.ids()
+        return shown.text
+
+    told = written(train=0.5, split="random")
+    assert "Estimated, km\u00b2" in told
+    assert "of all pixels are estimated to have the right class" in told
+    one = np.where((small.labels == 1) & (np.indices(small.labels.shape)[0] % 2), 1, 0)
+    np.save(tmp_path / "test.npy", one.astype(np.uint8))
+    told = written(test=str(tmp_path / "test.npy"))
+    assert (
+        "Areas were not estimated: the map has the class 2, 3, 4, and no label lies there" in told
+    )
+    assert "Estimated, km\u00b2" not in told
+
+
 def test_page__layers_are_the_outputs(page, result, small):
     with rasterio.open(result.outputs["class_map"]) as dataset:
         classes = dataset.read(1)

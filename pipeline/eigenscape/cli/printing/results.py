@@ -8,7 +8,13 @@ from rich.table import Table
 
 from eigenscape.base.commands import command_line
 from eigenscape.base.memory import format_bytes
-from eigenscape.base.shares import percent, recall_basis, recall_interval, tested_classes
+from eigenscape.base.shares import (
+    INTERVAL,
+    percent,
+    recall_basis,
+    recall_interval,
+    tested_classes,
+)
 from eigenscape.cli.printing.console import console
 
 
@@ -175,7 +181,12 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
             f"  guessed    {unreached['samples']:,} in {unreached['components']} component(s) of the graph "
             "without training labels"
         )
-    if skipped := scores.get("areas", {}).get("skipped"):
+    areas = scores.get("areas", {})
+    if (right := areas.get("overall_accuracy")) is not None:
+        error = areas["overall_accuracy_se"]
+        half = "" if error is None else f" +- {percent(INTERVAL * error)} (95 %)"
+        yield f"  areas      {percent(right)}{half} of the whole map right, areas of its classes in areas.csv"
+    if skipped := areas.get("skipped"):
         yield f"  areas      {skipped}"
     itself = scores["training_pixels"]
     yield (

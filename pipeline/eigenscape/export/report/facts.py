@@ -1,12 +1,13 @@
 """Figures and sentences of a report: accuracy and what it means, classes, confusion, stages, choice."""
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from eigenscape.base import shares
 from eigenscape.base.memory import format_bytes
-from eigenscape.base.shares import lead, recall_basis, recall_interval, tested_classes
+from eigenscape.base.shares import INTERVAL, lead, recall_basis, recall_interval, tested_classes
 from eigenscape.export.report.source import MapClass, Source
 
 MOST_CLASSES = 60
@@ -299,10 +300,9 @@ def class_rows(source: Source) -> list[dict[str, Any]]:
     scores = source.scores
     if "f1" not in scores:
         return []
-    known = {one.number: one for one in source.classes}
     intervals = scores.get("intervals", {})
     rows = []
-    for place, number in enumerate(source.score_classes):
+    for place, one in enumerate(_scored(source)):
         cells = []
         for key in ("per_class", "users_accuracy", "f1", "iou"):
             pairs = intervals.get(key)
@@ -313,10 +313,68 @@ def class_rows(source: Source) -> list[dict[str, Any]]:
                 "low": pair[0] if pair else None, "high": pair[1] if pair else None,
             })  # fmt: skip
         rows.append({
-            "class": known.get(number, MapClass(number, f"class {number}", (128, 128, 128), 0)),
-            "cells": cells, "tested": sum(scores["confusion"][place]),
+            "class": one, "cells": cells, "tested": sum(scores["confusion"][place]),
         })  # fmt: skip
     return rows
+
+
+def _scored(source: Source) -> list[MapClass]:
+    """Return the classes in the order of the scores; those that the legend lacks are grey."""
+    known = {one.number: one for one in source.classes}
+    return [
+        known.get(number, MapClass(number, f"class {number}", (128, 128, 128), 0))
+        for number in source.score_classes
+    ]
+
+
+def areas(source: Source) -> dict[str, Any] | None:
+    """Return the estimated areas of the classes; None where the job does not ask for them.
+
+    Returns
+    -------
+    dict
+        ``unit``; ``rows``, empty where nothing was estimated: each with its ``class``, the area ``mapped``
+        and the ``estimates`` (area, share, producer's and user's accuracy in percent), pairs of a text and
+        half of the interval; what the map leaves ``without`` a class; the overall ``accuracy``, such a pair;
+        ``skipped``, why areas or intervals are missing.
+    """
+    found = source.scores.get("areas")
+    if found is None:
+        return None
+    total = sum(found["mapped"])
+    # Four digits of the whole scene; pixels and samples are counted.
+    digits = max(0, 3 - math.floor(math.log10(total))) if found["unit"] == "km2" and total else 0
+    columns = [
+        (key, 1, digits) if key == "area" else (key, 100, 1)
+        for key in ("area", "proportion", "producers_accuracy", "users_accuracy")
+    ]
+    rows = [
+        {
+            "class": one, "mapped": f"{found['mapped'][place]:,.{digits}f}",
+            "estimates": [
+                _estimate(found[key][place], found[f"{key}_se"][place], factor, decimals)
+                for key, factor, decimals in columns
+            ],
+        }
+        for place, one in enumerate(_scored(source))
+    ]  # fmt: skip
+    return {
+        "unit": found["unit"].replace("km2", "km\u00b2"),
+        "rows": [] if found["overall_accuracy"] is None else rows,
+        "without": f"{found['mapped'][-1]:,.{digits}f}" if found["mapped"][-1] else "",
+        "accuracy": _estimate(found["overall_accuracy"], found["overall_accuracy_se"], 100, 1),
+        "skipped": found.get("skipped", ""),
+    }
+
+
+def _estimate(
+    value: float | None, error: float | None, factor: float, decimals: int
+) -> tuple[str, str]:
+    """Return an estimate and half of its interval, a dash and nothing for what is not known."""
+    if value is None:
+        return "\u2013", ""
+    half = "" if error is None else f"{INTERVAL * factor * error:,.{decimals}f}"
+    return f"{factor * value:,.{decimals}f}", half
 
 
 def confusion(source: Source) -> dict[str, Any] | None:
@@ -327,13 +385,8 @@ def confusion(source: Source) -> dict[str, Any] | None:
     counts, numbers = scores["confusion"], source.score_classes
     by_size = sorted(range(len(numbers)), key=lambda place: -sum(counts[place]))
     shown = sorted(by_size[:MOST_CLASSES])
-    known = {one.number: one for one in source.classes}
-    classes = [
-        known.get(
-            numbers[place], MapClass(numbers[place], f"class {numbers[place]}", (128,) * 3, 0)
-        )
-        for place in shown
-    ]
+    scored = _scored(source)
+    classes = [scored[place] for place in shown]
     without = any(counts[place][-1] for place in shown)
     rows = []
     for place, one in zip(shown, classes, strict=True):

@@ -108,6 +108,7 @@ def _render(source: Source) -> Iterator[str]:
             interval_note=facts.interval_note(source.scores),
             calibration=facts.calibration_lines(source.scores),
             class_rows=facts.class_rows(source),
+            areas=facts.areas(source),
             confusion=facts.confusion(source),
             grouped="clusters" in source.scores,
             clusters=facts.cluster_rows(source),
