@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from eigenscape.clusters import ClusterOptions
     from eigenscape.job.jobfile import Job
 
+
+def run_dir_option(default: str) -> Any:
+    """Return the option of the run directory of a command, whose help names what it is by default."""
+    return typer.Option("--run-dir", metavar="DIR", help=f"Run directory (default: {default}).")
+
+
 JobFile = Annotated[Path, typer.Argument(metavar="JOB", help="Job file (TOML).")]
 On = Annotated[
     str | None,
@@ -38,10 +44,6 @@ CheckInput = Annotated[
         "--check-input",
         help="How to detect changed input files: by sampled blocks, or by their whole content.",
     ),
-]
-RunDir = Annotated[
-    Path | None,
-    typer.Option("--run-dir", metavar="DIR", help="Run directory; runs/<name>-<key> by default."),
 ]
 Small = Annotated[
     bool,
@@ -79,7 +81,9 @@ class Given:
     job: JobFile
     on: On = None
     set_: Set = None
-    run_dir: RunDir = None
+    run_dir: Annotated[Path | None, run_dir_option("runs/<name>-<key>; of a study runs/<name>")] = (
+        None
+    )
     check_input: CheckInput = None
     small: Small = False
     as_json: Json = False

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from eigenscape.cli.arguments import Json, On, RunDir, Set, exit_status
+from eigenscape.cli.arguments import Json, On, exit_status, run_dir_option
 
 
 def apply_command(
@@ -26,8 +26,15 @@ def apply_command(
         typer.Option("--labels", metavar="FILE", help="Labels of the scene, to score the map."),
     ] = None,
     on: On = None,
-    set_: Set = None,
-    run_dir: RunDir = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Set a key of [scene], [output] or [limits], such as limits.memory=8GiB.",
+        ),
+    ] = None,
+    run_dir: Annotated[Path | None, run_dir_option("runs/<scene>-<key>")] = None,
     as_json: Json = False,
 ) -> None:
     """Classify another scene with the model of a finished run."""

@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from eigenscape.cli.arguments import CheckInput, Json, On, RunDir, Set, exit_status, overrides
+from eigenscape.cli.arguments import (
+    CheckInput,
+    Json,
+    On,
+    Set,
+    exit_status,
+    overrides,
+    run_dir_option,
+)
 
 Scenes = Annotated[
     str | None,
@@ -45,7 +53,9 @@ def batch_command(
     table: SceneTable = None,
     on: On = None,
     set_: Set = None,
-    run_dir: RunDir = None,
+    run_dir: Annotated[
+        Path | None, run_dir_option("runs/<template>; without a template runs/batch")
+    ] = None,
     check_input: CheckInput = None,
     at_once: AtOnce = None,
     watch: Annotated[

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eigenscape.base.shares import counted
-from eigenscape.cli.arguments import Json, On, RunDir, Set, exit_status
+from eigenscape.cli.arguments import Json, On, Set, exit_status, run_dir_option
 from eigenscape.cli.verbs.batch import AtOnce, Scenes, SceneTable
 
 if TYPE_CHECKING:
@@ -42,7 +42,10 @@ def schedule_command(
     table: SceneTable = None,
     on: On = None,
     set_: Set = None,
-    run_dir: RunDir = None,
+    run_dir: Annotated[
+        Path | None,
+        run_dir_option("runs/<name>-<key>; of a study runs/<name>, of a batch runs/<template>"),
+    ] = None,
     at_once: AtOnce = None,
     keep: Keep = None,
     install: Annotated[

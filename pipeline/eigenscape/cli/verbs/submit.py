@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from eigenscape.base.commands import command_line
-from eigenscape.cli.arguments import JobFile, Json, RunDir, Set, exit_status
+from eigenscape.cli.arguments import JobFile, Json, Set, exit_status, run_dir_option
 
 
 def submit_command(
@@ -17,7 +17,7 @@ def submit_command(
         str, typer.Option("--on", metavar="CLUSTER", help="Cluster file (TOML) of a queue.")
     ],
     set_: Set = None,
-    run_dir: RunDir = None,
+    run_dir: Annotated[Path | None, run_dir_option("runs/<name>-<key>")] = None,
     as_json: Json = False,
 ) -> None:
     """Submit the driver of a run to a queue; print its job number."""

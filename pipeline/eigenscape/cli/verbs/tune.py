@@ -1,6 +1,7 @@
 """``eigenscape tune``."""
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,10 +11,10 @@ from eigenscape.cli.arguments import (
     JobFile,
     Json,
     On,
-    RunDir,
     Set,
     exit_status,
     overrides,
+    run_dir_option,
 )
 
 
@@ -24,7 +25,7 @@ def tune_command(
     ] = "10min",
     on: On = None,
     set_: Set = None,
-    run_dir: RunDir = None,
+    run_dir: Annotated[Path | None, run_dir_option("runs/<name>-tuned")] = None,
     check_input: CheckInput = None,
     as_json: Json = False,
 ) -> None:
