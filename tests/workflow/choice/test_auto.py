@@ -19,7 +19,7 @@ from eigenscape.store.run import Run
 from eigenscape.workflow import spine
 from eigenscape.workflow.choice import auto
 from eigenscape.workflow.choice import survey as surveying
-from eigenscape.workflow.choice.auto import known_choice, settled, trial_parent
+from eigenscape.workflow.choice.auto import known_choice, plan_choice, settled, trial_parent
 from eigenscape.workflow.choice.candidates import read_ladder
 from eigenscape.workflow.choice.trials import Scored
 from eigenscape.workflow.choice.window import window_of
@@ -568,6 +568,21 @@ def test_plan__says_what_would_be_tried_and_then_what_was_chosen(finished):
     after = plan(load_job(path))
     assert after.run == before.run == str(result.path)
     assert all(after.reused.values())
+
+
+@pytest.mark.parametrize(("keys", "count"), [({}, 13), ({"learn.smoothing": 0.5}, 9)])
+def test_plan_choice__counts_the_methods_that_a_doubtful_part_is_followed_by(
+    two_lines, make_scene, monkeypatch, keys, count
+):
+    path = two_lines()
+    # Pixels side by side are alike, as spatial filters need.
+    np.save(path.parent / "scene.npy", make_scene(30, 24, 20, 3, hole=False).cube)
+    job = load_job(path, [f"{key}={value}" for key, value in keys.items()])
+    assert not [note for note in plan_choice(job)[1] if "further" in note]
+    take_parts(monkeypatch)
+    assert plan_choice(job)[1][-1] == (
+        f"  if this part is not sufficient: up to {count} further methods, on all or more of the scene"
+    )
 
 
 @pytest.mark.parametrize("limit", ["100MiB", "220MiB"])

@@ -251,6 +251,7 @@ def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
         if option.keys and option.fits(job, scene)
     ]
     jobs = [candidate(job, {**AUTO.start, **keys}).job for _, keys in tried]
+    further = sum(option.fits(job, scene) for option in ROOM.rungs[0].options)
     how, things = (
         ("cross-validation", "samples") if scene.table else ("blocked cross-validation", "pixels")
     )
@@ -263,7 +264,8 @@ def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
         ),
         *(
             (
-                "  if these say too little of the whole scene: some ten methods, on all or more of it",
+                f"  if this part is not sufficient: up to {further} further methods, on all or more of "
+                "the scene",
             )
             if not scene.table and is_compared_in_part(scene)
             else ()
