@@ -1,5 +1,6 @@
 """What the documentation names is there, and what is there is explained."""
 
+import ast
 import inspect
 import operator
 import os
@@ -179,6 +180,34 @@ def entries(section):
     """Return the names that a section explains, in their order."""
     heads = [line for line in section.splitlines() if line and not line.startswith(" ")]
     return [name.strip() for head in heads for name in head.partition(" :")[0].split(",")]
+
+
+def described(function):
+    """Return the parameters of a parsed function that a reader gives; those that begin with _ are unused."""
+    given = function.args
+    named = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    # Numba hands an intrinsic its context of types.
+    own = {"self", "cls"} | (
+        {"typing"} if "intrinsic" in map(ast.unparse, function.decorator_list) else set()
+    )
+    names = [one.arg for one in named if one is not None]
+    return {name for name in names if name not in own and not name.startswith("_")}
+
+
+def test_docstrings__sections_of_parameters_name_all_of_them():
+    wrong, seen = [], 0
+    package = Path(eigenscape.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
+                continue
+            told = sections(ast.get_docstring(node))
+            if "Parameters" in told:
+                seen += 1
+                if {name.lstrip("*") for name in entries(told["Parameters"])} != described(node):
+                    wrong.append(f"{path.relative_to(package)}:{node.lineno} {node.name}")
+    assert seen > 400
+    assert not wrong
 
 
 def parameters(value):

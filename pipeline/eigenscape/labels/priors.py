@@ -99,6 +99,10 @@ class Prior:
 
         Parameters
         ----------
+        labelled
+            The labels, whose shares may be wanted.
+        number
+            Of the fit.
         implied : array, shape (classes,), optional
             Shares that its scores follow; None where the method itself has taken care of the prior.
         """

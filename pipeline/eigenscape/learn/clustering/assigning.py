@@ -28,6 +28,12 @@ def assign_rows(
 
     Parameters
     ----------
+    context
+        Of the learn stage.
+    graph
+        Its blocks, by which the rows are assigned.
+    coordinates
+        Of the rows: eigenvectors, and the folder of what is computed.
     by
         "cluster-qr" or "k-means".
     seed

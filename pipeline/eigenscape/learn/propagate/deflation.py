@@ -97,6 +97,8 @@ def lowest_pairs(context: Context, rows: Path) -> LowestPairs | None:
 
     Parameters
     ----------
+    context
+        Of a stage after the spectrum.
     rows
         Path of the row of each sample.
     """

@@ -17,6 +17,8 @@ def lengths(squared: NDArray[np.float32], metric: Metric) -> NDArray[np.float32]
     squared : array
         Squared distances; for angles those of vectors of length 1, whose chord c belongs to the
         angle 2 arcsin(c / 2), which near 0 keeps the digits that a cosine would lose.
+    metric
+        What the distances are.
     """
     chord = np.sqrt(squared)
     if metric == "angle":

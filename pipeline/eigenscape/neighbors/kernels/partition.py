@@ -138,6 +138,8 @@ def route(
     features : array or csr_array, shape (rows, d)
     samples : array, shape (rows,)
         Their numbers.
+    tree
+        Directions and thresholds of the splits.
 
     Returns
     -------

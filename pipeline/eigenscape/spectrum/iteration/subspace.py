@@ -309,6 +309,10 @@ class Subspace:
 
         Parameters
         ----------
+        state
+            Vectors and values of the last pass.
+        plan
+            Degree, cut and groups of the filter.
         measured
             Whether to take residuals: on coarse levels they are not worth their products.
         """

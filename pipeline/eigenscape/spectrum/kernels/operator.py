@@ -160,6 +160,8 @@ def upper_bound(
         A.
     free : array of bool, shape (n,), optional
         Rows and columns to which A is cut down; all by default.
+    steps
+        Lanczos steps, each with one product of A with a vector.
     """
     n = operator.rows
     vector = np.random.default_rng(3).standard_normal(n)

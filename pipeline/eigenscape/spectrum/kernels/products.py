@@ -262,10 +262,16 @@ def aggregate(first, indptr, indices, data, label, count, stage):  # type: ignor
 
     Parameters
     ----------
+    first : int
+        Row of the matrix with which the block begins.
+    indptr, indices, data : array, shapes (rows + 1,), (entries,), (entries,)
+        The block in CSR format, with columns of the whole matrix.
     label : array of int, shape (n,)
         Aggregate of each row, -1 while free.
     count : int
         Aggregates so far.
+    stage : int
+        0, 1 or 2.
 
     Returns
     -------

@@ -129,6 +129,10 @@ class Search:
         What the choice may see, and learn from.
     final_draws
         Draws by which the best jobs are compared.
+    tried
+        What was tried, by the key of the job.
+    steps
+        Numbers of draws at which the rungs compare jobs, with 0, ascending.
     """
 
     job: Job

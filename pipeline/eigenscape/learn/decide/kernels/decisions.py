@@ -175,6 +175,8 @@ def probabilities(scores: F4, calibration: Calibration, zones: ZoneNumbers = Non
     Parameters
     ----------
     scores : array, shape (m, count)
+    calibration
+        Fitted to the scores of held-out samples.
     zones : array of int, shape (m,), optional
         Zone of each; the last one by default.
     """
@@ -227,6 +229,8 @@ def tempered(logs: F4, calibration: Calibration, zones: NDArray[np.intp]) -> F4:
     ----------
     logs : array, shape (m, count)
         See `evidence`.
+    calibration
+        With the factor and the even share of each zone.
     zones : array of int, shape (m,)
     """
     factors, even = (

@@ -114,6 +114,8 @@ def degree_for(reduction: float, value: float, cut: float, bound: float) -> int:
         At least 1.
     value
         An eigenvalue below the cut.
+    cut, bound
+        Ends of the interval that the filter damps; the bound is one of the spectrum.
     """
     return math.ceil(math.acosh(max(reduction, 1.0)) / _growth(value, cut, bound))
 
