@@ -316,20 +316,23 @@ MARK = "\n## What they say\n"
 """Where the page goes on with what a person has written, which stays."""
 
 PAGE = """\
-# Beside baselines
+# Comparison with baselines
 
-Overall accuracy in %, mean and standard error over the draws, learned from a tenth of the labelled pixels
-that is drawn by squares of the scene / at random, tested on the rest (`tests/bench/accuracy.py`, which
-has written this page). All classifiers of a column see the same draws, the first of which are the same
-where their number differs (in brackets where it is not {draws}). Support vector machines (RBF) and random
-forests (150 trees) are scikit-learn's with a grid search by squares of 5 pixels inside the training
-pixels of each draw; no training set is subsampled. In bold the best baseline and the best of ours.
-"Two lines" compares methods by half of the labels, as its map learns from all of them; "a tenth" compares
-them by as many as the draws learn from (`learn.train = 0.1`). `"svm"` in small letters is the method of that
-name here, with its own search; eigenfunctions are smooth ones (`learn.gamma` = 0.1 with the filter; 0.3 on
-standardised bands with edges in space); fractions are 15 noise fractions (5 of Landsat's six bands),
-bilateral these after the joint bilateral filter, profiles morphological ones by reconstruction of four
-principal components.
+Overall accuracy in %, mean and standard error over the draws: learned from a tenth of the labelled pixels,
+drawn by squares of the scene / at random, and tested on the rest. The best baseline and the best of ours are
+in bold. `tests/bench/accuracy.py` writes this page.
+
+* **Draws**: the same for all classifiers of a column. Where there are fewer than {draws}, their number is in
+  brackets, and they are the first ones.
+* **SVM, forest**: support vector machines (RBF) and random forests (150 trees) of scikit-learn, with a grid
+  search by squares of 5 pixels within the training pixels of each draw. No training set is subsampled.
+* **Two lines**: compares methods by half of the labels, because its map learns from all of them. **A tenth**
+  compares them by as many as the draws learn from (`learn.train = 0.1`).
+* **svm** in small letters: `learn.method = "svm"`, with its own search.
+* **Eigenfunctions**: smooth ones, with `learn.gamma` = 0.1 after the filter, and 0.3 on standardised bands
+  with edges in space.
+* **Fractions**: 15 noise fractions (5 of Landsat's six bands). **Bilateral**: these after the joint bilateral
+  filter. **Profiles**: morphological profiles by reconstruction, of four principal components.
 
 {table}
 
