@@ -151,7 +151,9 @@ def test_format_of_another_package__is_written(install, write_tif, small, tmp_pa
         }  # fmt: skip
         return eigenscape.parse_job(table, base=tmp_path)
 
-    with pytest.raises(JobError, match=r"'asciigrid' is no output format.*There are: .*geotiff"):
+    with pytest.raises(
+        JobError, match=r"'asciigrid' is not an output format.*There are: .*geotiff"
+    ):
         job("asciigrid")
     install_from_page(install, "asciigrid")
     before, after = stage_keys(job("geotiff")), stage_keys(job("geotiff", "asciigrid"))
@@ -167,7 +169,7 @@ def test_format_of_another_package__is_written(install, write_tif, small, tmp_pa
     # Its code counts, and what was typed in has none that could be compared.
     monkeypatch.delattr(sys.modules["asciigrid"], "__file__")
     stages._code.cache_clear()
-    with pytest.raises(JobError, match="AsciiGrid is in no file"):
+    with pytest.raises(JobError, match="AsciiGrid is not defined in a file"):
         stage_keys(job("asciigrid"))
 
 
@@ -276,7 +278,9 @@ def test_register__in_a_script(install, plain, tmp_path):
     assert find_reader(str(plain[0])).name == "plain"
     assert find_reader("scene.npy").name == "arrays"
     # Nothing could tell whether the code of what was typed in has changed.
-    with pytest.raises(SceneError, match=r"class PlainReader .* in no file.* Put it into a module"):
+    with pytest.raises(
+        SceneError, match=r"class .*PlainReader is not defined in a file.* Put it into a module"
+    ):
         stage_keys(job_of(plain[0], tmp_path))
 
 
@@ -304,7 +308,7 @@ def test_entry_point__that_cannot_be_imported(install, group, ask, error):
 def test_entry_point__no_reader(install):
     install("other", "class Other: pass\n", "eigenscape.readers", "other = other:Other")
     with pytest.raises(
-        SceneError, match=r"Other.* is no reader of scenes: .*scenes\.reading\.Reader"
+        SceneError, match=r"Other.* is not a valid reader of scenes: .*scenes\.reading\.Reader"
     ):
         find_reader("scene.tif")
 
@@ -314,7 +318,7 @@ def test_entry_point__reader_that_cannot_open(install):
     code = code.replace("    def open(", "    def opened(")
     install("plain", code, "eigenscape.readers", "plain = plain:PlainReader")
     with pytest.raises(
-        SceneError, match=r"PlainReader.* is no reader of scenes: .*not define open"
+        SceneError, match=r"PlainReader.* is not a valid reader of scenes: .*not define open"
     ):
         find_reader("scene.tif")
 
@@ -363,7 +367,7 @@ def test_register__name_that_is_taken():
     with pytest.raises(SceneError, match="'arrays': two of them are a reader of scenes"):
         eigenscape.register(Another)
     with pytest.raises(
-        ClusterError, match=r"is no kind of cluster: .*derived from .*ClusterOptions"
+        ClusterError, match=r"is not a valid kind of cluster: .*derived from .*ClusterOptions"
     ):
         KINDS.register(Another)
 

@@ -148,7 +148,7 @@ def test_run__eigenvalues_that_are_no_numbers_are_refused_and_their_stage_begins
     with monkeypatch.context() as patched:
         patched.setattr(State, "read", stale)
         with pytest.raises(
-            StoreError, match=r"no numbers.*cluster check.*spectrum-\w+ is deleted: the"
+            StoreError, match=r"not numbers.*cluster check.*spectrum-\w+ is deleted: the"
         ):
             run(job, run_dir=path)
     assert not list(path.rglob("spectrum-*"))

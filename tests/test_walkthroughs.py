@@ -191,5 +191,5 @@ def test_stage_keys__see_the_code_of_a_class_from_elsewhere(imported, job, monke
 def test_stage_keys__refuse_a_class_that_was_typed_in(imported, job, monkeypatch):
     monkeypatch.delattr(imported[0], "__file__")
     eigenscape.workflow.stages._code.cache_clear()
-    with pytest.raises(JobError, match="BandDifferences is in no file"):
+    with pytest.raises(JobError, match="BandDifferences is not defined in a file"):
         stage_keys(job())

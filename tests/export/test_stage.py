@@ -147,7 +147,7 @@ def test_export_stage__colours_of_the_job(tmp_path, rng):
         colors = dataset.colormap(1)
     assert colors[1][:3] == (1, 2, 3)
     assert colors[3][:3] == (4, 5, 6)
-    with pytest.raises(JobError, match=r"'blue' is no colour: give \"#005ce6\" or"):
+    with pytest.raises(JobError, match=r"'blue' is not a colour: give \"#005ce6\" or"):
         world.export(colors={"water": "blue"})
 
 

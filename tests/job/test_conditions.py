@@ -35,7 +35,7 @@ def test_condition__names_its_keys():
     ],
 )  # fmt: skip
 def test_condition__refuses_what_is_none(text):
-    with pytest.raises(ValueError, match=r"condition|not understood|no key"):
+    with pytest.raises(ValueError, match=r"condition|not understood|not a key"):
         parse_condition(text)
 
 

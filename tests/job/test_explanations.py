@@ -85,7 +85,7 @@ def test_parse_job__no_table_where_one_is_to_be(table, value):
     with pytest.raises(JobError) as caught:
         parse_job(job)
     shown = 1 if value == [1] and last in ("variants", "pictures") else value
-    assert f"{table} = {shown!r}: the value is no table. Write [" in str(caught.value)
+    assert f"{table} = {shown!r}: the value is not a table. Write [" in str(caught.value)
     first = next(iter(TABLES[table].model_fields))
     assert f"and its keys below: {first}" in str(caught.value)
 
@@ -110,7 +110,7 @@ def test_tables_of__all_options_are_reached():
         ({"limits": {"memory": "2 gigs"}}, ["limits.memory = '2 gigs'", "with its unit"]),
         ({"graph": {"spatial": 5}}, ["graph.spatial = 5", "Write [graph.spatial]", "weight"]),
         ({"graph": {"spatial": {"weights": 5}}}, ["Did you mean graph.spatial.weight?"]),
-        ({"neighbors": {"k": True}}, ["neighbors.k = True", "are no valid values", "Default: 12"]),
+        ({"neighbors": {"k": True}}, ["neighbors.k = True", "are not valid values", "Default: 12"]),
         ({"learn": {"method": "k-nn", "prior": []}}, ["learn.prior = []", "a share for each class"]),
         (
             {"graph": {"potential": {"pixels": [[999]]}}},

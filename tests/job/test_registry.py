@@ -151,7 +151,7 @@ def test_load_job__keys_of_a_method_of_another_package(install, tmp_path):
         ("first-bands = broken_bands:Second", "AttributeError"),
         ("first-bands = no_such_module:First", "ModuleNotFoundError: No module named 'no_such_module'"),
         ("first-bands = broken_bands:LinearMap", "must be a class derived from eigenscape.features.method."),
-        ("first-bands = broken_bands:LinearMethod", "no method of [features]: it does not define count, fit"),
+        ("first-bands = broken_bands:LinearMethod", "[features]: it does not define count, fit"),
     ],
 )  # fmt: skip
 def test_parse_job__an_entry_point_that_is_broken(install, points, said):
@@ -236,13 +236,16 @@ def test_register__refuses_what_is_no_method():
         method: str
 
     for given, said in (
-        (LinearMap, "is no method, no kind of cluster, no reader of scenes and no output format"),
+        (LinearMap, "is not a method, a kind of cluster, a reader of scenes or an output format"),
         (
             MethodOptions,
-            "is no method, no kind of cluster, no reader of scenes and no output format",
+            "is not a method, a kind of cluster, a reader of scenes or an output format",
         ),
-        (LinearMethod, r"is no method of \[features\]: it does not define count, fit"),
-        (FeatureOptions, r"FeatureOptions'> is no method of .*derived from .*\.FeatureMethod"),
+        (LinearMethod, r"is not a valid method of \[features\]: it does not define count, fit"),
+        (
+            FeatureOptions,
+            r"FeatureOptions'> is not a valid method of .*derived from .*\.FeatureMethod",
+        ),
         (Another, "'pca': two of them are a method .*eigenscape.features.methods and "),
         (Nameless, 'it has no name. Give it method = "NAME"'),
     ):

@@ -223,7 +223,7 @@ def test_raster_of__refuses_a_nodata_value_that_marks_nothing(cube, nodata, word
             lambda c: c.expand_dims("time"),
             "axes time, band, y, x; two axes in space and one of bands",
         ),
-        (lambda c: c.assign_coords(x=[0, 1, 2, 3, 7]), "the axis x are no even grid"),
+        (lambda c: c.assign_coords(x=[0, 1, 2, 3, 7]), "the axis x are not an even grid"),
         (lambda c: c.values.astype(str), "an array of type <U32"),
     ],
 )

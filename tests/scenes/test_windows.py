@@ -107,7 +107,7 @@ def test_windows__all_bands_of_what_is_published(job_of):
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        (["watervapour"], r"no window\. Did you mean water-vapour"),
+        (["watervapour"], r"not a window\. Did you mean water-vapour"),
         (["1340-1460"], "with their unit"),
         (["3-4 um"], r"drop_wavelengths: '3-4 um' lies outside"),
         (["400-2600 nm"], r"all 8 good bands .* Leave one at least"),

@@ -223,8 +223,8 @@ RING = adjacency(nx.cycle_graph(8))
 @pytest.mark.parametrize(
     ("weights", "options", "message"),
     [
-        ([[0, 1], [1, 0]], {}, "weights: a list is no graph. Give a symmetric SciPy sparse array"),
-        (np.ones(4), {}, "weights: a ndarray is no graph"),
+        ([[0, 1], [1, 0]], {}, "weights: a list is not a graph. Give a symmetric SciPy sparse array"),
+        (np.ones(4), {}, "weights: a ndarray is not a graph"),
         (RING * 1j, {}, "weights: holds complex numbers"),
         (nx.DiGraph([(0, 1)]), {}, "weights: a directed graph"),
         ("nowhere", {}, "no run directory"),

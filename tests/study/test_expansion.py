@@ -77,7 +77,7 @@ def test_expand__writes_no_maps_unless_the_file_asks_for_them():
         ),
         ({"grid": {"neighbors.k": [4]}, "where": "neighbors.kk > 9"}, ["neighbors.kk", "neighbors.k?"]),
         ({"grid": {"neighbors.k": [4]}, "where": "learn.method > 9"}, ["cannot be evaluated", "str"]),
-        ({"grid": {"neighbors.k": [4]}, "where": "neighbors.k >"}, ["no condition"]),
+        ({"grid": {"neighbors.k": [4]}, "where": "neighbors.k >"}, ["not a condition"]),
         ({"variants": [{"name": "a"}, {"name": "a"}]}, ["'a' occurs twice"]),
         ({"variants": [{"set": {}}]}, ["study.variants.name is missing"]),
         ({"variants": [{"name": "a", "sett": {}}]}, ["study.variants.sett", "study.variants.set?"]),

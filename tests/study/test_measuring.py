@@ -114,4 +114,4 @@ def test_held_out_error__nothing_was_left_out(table, tmp_path):
 def test_mark__a_row_that_is_no_sample(table, tmp_path):
     result = run_study(job(table, {"mark": [150]}), run_dir=tmp_path)
     (failed,) = result.failed
-    assert "study.mark = [150]: row 150 is no sample" in failed.reason
+    assert "study.mark = [150]: row 150 is not a sample" in failed.reason

@@ -67,7 +67,7 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
             )
     if not model.unchanged():
         raise StoreError(
-            f"{model.path}: was run anew while it was being applied. Give the same command again."
+            f"{model.path}: was run again while it was being applied. Give the same command again."
         )
     told = {key: sum(part[key] for part in found) for key in ("without", "far")}
     if told["far"]:

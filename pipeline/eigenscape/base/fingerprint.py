@@ -89,9 +89,24 @@ def reachable_modules(module: str, neutral: Collection[str] = ()) -> dict[str, P
     return dict(sorted(found.items()))
 
 
-def is_in_a_file(module: str) -> bool:
-    """Return whether a module has a file, by which changes of its code are seen: one typed in has none."""
-    return _file_of_any(module) is not None
+def module_in_a_file(kind: type[Any], what: str, error: type[Exception]) -> str:
+    """Return the name of the module of a class.
+
+    Parameters
+    ----------
+    kind
+        The class, which results depend on.
+    what
+        What asks for it, in words.
+    error
+        What is raised where the class was typed in: changes of its code could not be detected.
+    """
+    if _file_of_any(kind.__module__) is None:
+        raise error(
+            f"{what}: its class {kind.__qualname__} is not defined in a file, so changes of its code cannot "
+            "be detected. Put it into a module."
+        )
+    return kind.__module__
 
 
 def data_files(modules: Iterable[Path]) -> list[Path]:

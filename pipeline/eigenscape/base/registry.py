@@ -183,7 +183,10 @@ class Registry(Generic[Base]):
         """
         module, _, attribute = self.base.partition(":")
         base = getattr(importlib.import_module(module), attribute)
-        shown, place = f"{given!r} is no {self.what}", f"{base.__module__}.{base.__qualname__}"
+        shown, place = (
+            f"{given!r} is not a valid {self.what}",
+            f"{base.__module__}.{base.__qualname__}",
+        )
         if not (inspect.isclass(given) and issubclass(given, base)):
             raise self.error(f"{shown}: it must be a class derived from {place}.")
         if inspect.isabstract(given):
@@ -274,7 +277,7 @@ def register(given: Class) -> Class:
     registry = getattr(given, "registry", None)
     if not isinstance(registry, Registry):
         raise InputError(
-            f"{given!r} is no method, no kind of cluster, no reader of scenes and no output format: it must "
+            f"{given!r} is not a method, a kind of cluster, a reader of scenes or an output format: it must "
             "derive from the method of a table, eigenscape.clusters.ClusterOptions, "
             "eigenscape.scenes.Reader or eigenscape.export.Format."
         )

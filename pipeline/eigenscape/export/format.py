@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from eigenscape.base.fingerprint import is_in_a_file
+from eigenscape.base.fingerprint import module_in_a_file
 from eigenscape.base.footprint import Footprint
 from eigenscape.base.formats import FORMATS
 from eigenscape.base.process.cores import usable_cores
@@ -176,15 +176,10 @@ def format_modules(names: tuple[str, ...]) -> tuple[str, ...]:
     Raises
     ------
     JobError
-        A class that was typed in: nothing could tell whether it has changed.
+        A class was typed in.
     """
-    modules = set()
-    for each in formats_of(names):
-        kind = type(each)
-        if not is_in_a_file(kind.__module__):
-            raise JobError(
-                f'output.formats = ["{each.name}"]: its class {kind.__qualname__} is in no file, and a '
-                "run must see whether its code has changed. Put it into a module."
-            )
-        modules.add(kind.__module__)
+    modules = {
+        module_in_a_file(type(each), f'output.formats = ["{each.name}"]', JobError)
+        for each in formats_of(names)
+    }
     return tuple(sorted(modules))

@@ -247,7 +247,7 @@ def place_profile(grid: Grid) -> dict[str, Any]:
             profile["crs"] = CRS.from_wkt(grid.crs_wkt)
         except CRSError as error:
             raise InputError(
-                f"{grid.crs_wkt[:80]!r} is no coordinate system that GDAL knows ({error}). "
+                f"{grid.crs_wkt[:80]!r} is not a coordinate system that GDAL supports ({error}). "
                 "Give WKT, or repair the scene's georeference with gdal_edit -a_srs."
             ) from error
     if grid.transform is not None:

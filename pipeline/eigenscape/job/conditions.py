@@ -75,7 +75,7 @@ def parse_condition(text: str) -> Condition:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError):
         raise ValueError(
-            f'{text!r} is no condition; write one such as "learn.eigenvectors < learn.train"'
+            f'{text!r} is not a condition; write one such as "learn.eigenvectors < learn.train"'
         ) from None
     keys: set[str] = set()
     _check(tree, text, keys)
@@ -113,7 +113,7 @@ def _key(node: ast.expr, text: str) -> str:
         return node.id
     if isinstance(node, ast.Attribute):
         return f"{_key(node.value, text)}.{node.attr}"
-    raise ValueError(f"{ast.get_source_segment(text, node)!r} in {text!r} is no key of a job")
+    raise ValueError(f"{ast.get_source_segment(text, node)!r} in {text!r} is not a key of a job")
 
 
 def _evaluate(node: ast.expr, value_of: Callable[[str], Any]) -> Any:

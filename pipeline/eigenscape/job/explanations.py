@@ -111,7 +111,9 @@ def _explain(item: Mapping[str, Any], tables: Tables) -> str:
         return f"{key} is missing.{_describe(item['loc'], tables)}"
     reason = joined(item["others"])
     if key in tables and (item["type"].endswith("_type") or isinstance(item["input"], bool)):
-        return f"{key} = {item['input']!r}: the value is no table.{_describe(item['loc'], tables)}"
+        return (
+            f"{key} = {item['input']!r}: the value is not a table.{_describe(item['loc'], tables)}"
+        )
     if key in tables and item["type"] == "value_error":
         return f"[{key}] {reason}."  # of several keys, which it names itself
     return f"{key} = {item['input']!r}: {reason}.{_describe(item['loc'], tables)}"

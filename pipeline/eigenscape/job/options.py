@@ -41,7 +41,7 @@ Sigma = Annotated[float, Field(gt=0, le=1e6)]
 def _check_format(name: str) -> str:
     if name not in FORMATS.names():
         raise ValueError(
-            f"{name!r} is no output format.{did_you_mean(name, FORMATS.names())} There are: "
+            f"{name!r} is not an output format.{did_you_mean(name, FORMATS.names())} There are: "
             f"{', '.join(FORMATS.names())}"
         )
     return name
@@ -64,7 +64,7 @@ def _as_hex(value: Any) -> Any:
         return "#{:02x}{:02x}{:02x}".format(*value)
     if isinstance(value, str) and re.fullmatch("#[0-9a-fA-F]{6}", value):
         return value.lower()
-    raise ValueError(f'{value!r} is no colour: give "#005ce6" or [0, 92, 230]')
+    raise ValueError(f'{value!r} is not a colour: give "#005ce6" or [0, 92, 230]')
 
 
 def _as_key(value: Any) -> Any:

@@ -56,7 +56,7 @@ class Options(BaseModel):
             isinstance(value, bool)
             and cls.model_fields[str(info.field_name)].annotation is not bool
         ):
-            raise ValueError("true and false are no valid values of this key")
+            raise ValueError("true and false are not valid values of this key")
         return value
 
 

@@ -166,7 +166,7 @@ def even_steps(places: NDArray[np.float64]) -> tuple[float, float | None]:
     Raises
     ------
     ValueError
-        They are no even grid.
+        They are not an even grid.
     """
     if len(places) == 1:
         return float(places[0]), None
@@ -174,7 +174,7 @@ def even_steps(places: NDArray[np.float64]) -> tuple[float, float | None]:
     away = np.abs(places - places[0] - step * np.arange(len(places))).max()
     if not step or not away <= _UNEVEN * abs(step):
         raise ValueError(
-            f"no even grid: they differ from one by up to {away:.3g}, with a pixel of "
+            f"not an even grid: they differ from one by up to {away:.3g}, with a pixel of "
             f"{abs(step):.3g}"
         )
     return float(places[0]), step

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
-from eigenscape.base.fingerprint import is_in_a_file
+from eigenscape.base.fingerprint import module_in_a_file
 from eigenscape.base.registry import Registry
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
@@ -157,14 +157,8 @@ def foreign_module(reader: Reader) -> str | None:
     Raises
     ------
     SceneError
-        Its class was typed in: nothing could tell whether it has changed.
+        Its class was typed in.
     """
-    module = type(reader).__module__
     if not _is_foreign(reader):
         return None
-    if not is_in_a_file(module):
-        raise SceneError(
-            f"The class {type(reader).__qualname__} of the reader {reader.name!r} is in no file, and a run "
-            "must see whether its code has changed. Put it into a module."
-        )
-    return module
+    return module_in_a_file(type(reader), f"The reader {reader.name!r}", SceneError)

@@ -81,7 +81,7 @@ def _find(name: str, bands: Bands) -> BadBands:
         return BadBands(tuple(int(place) + 1 for place in np.flatnonzero(inside)), reason)
     if not any(mark.isalpha() for mark in name.rpartition("-")[2]) or not name[:1].isdigit():
         raise SceneError(
-            f"scene.drop_wavelengths: {name!r} is no window.{did_you_mean(name, WINDOWS)} Give "
+            f"scene.drop_wavelengths: {name!r} is not a window.{did_you_mean(name, WINDOWS)} Give "
             f'{", ".join(map(repr, WINDOWS))}, or wavelengths with their unit such as "1340-1460 nm".'
         )
     try:

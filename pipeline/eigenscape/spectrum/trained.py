@@ -98,7 +98,7 @@ class Trained:
         assert isinstance(features, FeatureMethod), "every method of the table is one"
         if not features.extends:
             raise InputError(
-                f'{path}: features.method = "{features.method}" is no function of single samples, so '
+                f'{path}: features.method = "{features.method}" is not a function of single samples, so '
                 "that new ones have no features. Give a run with another features.method."
             )
         neighbors = NeighborOptions.model_validate(job.get("neighbors", {}))

@@ -44,7 +44,7 @@ def check_weights(name: str, given: Any, rows: int | None = None) -> scipy.spars
     """
     matrix = _as_matrix(name, given)
     if not (scipy.sparse.issparse(matrix) or isinstance(matrix, np.ndarray)) or matrix.ndim != 2:
-        raise InputError(f"{name}: a {type(given).__name__} is no graph. Give {_TAKEN}.")
+        raise InputError(f"{name}: a {type(given).__name__} is not a graph. Give {_TAKEN}.")
     if matrix.shape[0] != matrix.shape[1] or (rows is not None and matrix.shape[0] != rows):
         wanted = f"({rows}, {rows})" if rows is not None else "as many columns as rows"
         raise InputError(f"{name}: its shape is {matrix.shape}; {wanted} is needed.")
@@ -96,7 +96,7 @@ def _as_matrix(name: str, given: Any) -> Any:
         near = scipy.sparse.csr_array(given.kneighbors_graph(mode="connectivity"))
         return near.maximum(near.T)
     if isinstance(given, (list, tuple)):
-        raise InputError(f"{name}: a {type(given).__name__} is no graph. Give {_TAKEN}.")
+        raise InputError(f"{name}: a {type(given).__name__} is not a graph. Give {_TAKEN}.")
     return given
 
 

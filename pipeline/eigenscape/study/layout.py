@@ -96,7 +96,7 @@ def read_published(job: Job) -> list[dict[str, str]]:
     known = ["variant", "source", *study.keys, *MEASURES]
     for name in {name for row in rows for name in row} - set(known):
         raise JobError(
-            f"{path}: the column {name} is no key that the study varies and no measure."
+            f"{path}: the column {name} is neither a key that the study varies nor a measure."
             f"{did_you_mean(name, known)} Columns: {', '.join(known)}."
         )
     keys = ("variant", *study.keys)

@@ -31,8 +31,8 @@ PRODUCT_FORMATS = {
     "GTiff": "EnMAP, DESIS, Landsat",
     "ENVI": "AVIRIS, HyMap, HySpex",
     "JP2OpenJPEG": "Sentinel-2",
-    "netCDF": "NetCDF files that are no known product",
-    "HDF5": "HDF5 files that are no known product",
+    "netCDF": "NetCDF files that are not a known product",
+    "HDF5": "HDF5 files that are not a known product",
     "HDF4": "HDF4 files",
 }
 """Formats of GDAL and what is read by them. EMIT, PRISMA, NEON, PACE and AVIRIS-3 are read by h5py."""

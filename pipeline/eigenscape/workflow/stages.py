@@ -12,7 +12,7 @@ from eigenscape.base.fingerprint import (
     code_fingerprint,
     content_key,
     data_files,
-    is_in_a_file,
+    module_in_a_file,
     reachable_modules,
 )
 from eigenscape.base.memory import check_chunk_rows
@@ -296,20 +296,18 @@ def _method_modules(job: Job, table: str) -> tuple[str, ...]:
     Raises
     ------
     JobError
-        A class that was typed in: nothing could tell whether it has changed.
+        A class was typed in.
     """
     if table == "export":
         return format_modules(job.output.formats)
     if table not in REGISTRIES:
         return ()
-    kind = type(getattr(job, table))
-    modules = {base.__module__ for base in kind.__mro__ if issubclass(base, MethodOptions)}
-    for module in modules:
-        if not is_in_a_file(module):
-            raise JobError(
-                f'{table}.method = "{getattr(job, table).method}": its class {kind.__qualname__} is in no '
-                "file, and a run must see whether its code has changed. Put it into a module."
-            )
+    options = getattr(job, table)
+    modules = {
+        module_in_a_file(base, f'{table}.method = "{options.method}"', JobError)
+        for base in type(options).__mro__
+        if issubclass(base, MethodOptions)
+    }
     return tuple(sorted(modules))
 
 

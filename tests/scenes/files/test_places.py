@@ -47,7 +47,7 @@ def test_what_is_no_file_is_refused(tmp_path, special, write, kind, name):
             "</SimpleSource></VRTRasterBand></VRTDataset>"
         )
     special(name, kind)
-    words = f"{name}', which is no file here" if name == "source.tif" else f"{name}: is {kind}"
+    words = f"{name}', which is not a file here" if name == "source.tif" else f"{name}: is {kind}"
     with pytest.raises(SceneError, match=words):
         check_exists(str(scene))
 

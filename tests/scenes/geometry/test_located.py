@@ -286,7 +286,7 @@ def test_lines__raise_on_what_does_not_go_together(located_scene, tmp_path):
     paths = tuple(str(tmp_path / f"line{number}") for number in (0, 1))
     (tmp_path / "line1_igm").unlink()
     options = SceneOptions(path=paths)
-    with pytest.raises(SceneError, match="line1: nothing says where this line lies"):
+    with pytest.raises(SceneError, match="line1: the position of this line is unknown"):
         locate(open_scene(options, str), options)
     with pytest.raises(SceneError, match="each has a geometry of its own"):
         open_scene(SceneOptions(path=paths, geometry=str(tmp_path / "line0_igm")), str)

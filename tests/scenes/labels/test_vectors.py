@@ -261,7 +261,7 @@ def test_vectors__of_another_system_than_theirs(write, labels, save, cube, tmp_p
     # What a reader takes a file of metres without a system for.
     frame = geopandas.GeoDataFrame({"label": [1, 2]}, geometry=points, crs="EPSG:4326")
     frame.to_file(tmp_path / "metres.geojson")
-    words = r"from 364140 to 364170 and from .* no degrees of EPSG:4326.*-a_srs"
+    words = r"from 364140 to 364170 and from .* not degrees of EPSG:4326.*-a_srs"
     with pytest.raises(SceneError, match=words):
         labels(path, labels="metres.geojson")
     with pytest.raises(SceneError, match="has no feature with a geometry"):

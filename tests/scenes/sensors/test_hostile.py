@@ -44,7 +44,7 @@ def test_zip__names_that_leave_it(name, archive, tmp_path, scene):
             yield name, b"x"
 
     path = rewritten(archive, tmp_path / "wrong.zip", added)
-    with pytest.raises(SceneError, match="no name of a file within it"):
+    with pytest.raises(SceneError, match="not the name of a file within it"):
         scene(path)
 
 
@@ -191,7 +191,7 @@ def test_hdf5__sizes_that_lie(tmp_path, scene):
     [
         (products.emit, lambda file: file.attrs.__delitem__("geotransform"), "geotransform"),
         (products.emit, lambda file: file.attrs.__setitem__("geotransform", [1.0]), "geotransform"),
-        (products.prisma, lambda file: file.attrs.__setitem__("Epsg_Code", 7), "no code"),
+        (products.prisma, lambda file: file.attrs.__setitem__("Epsg_Code", 7), "not a code"),
         (products.prisma, lambda file: file.attrs.__setitem__("L2ScaleVnirMax", "much"), "L2ScaleVnirMax"),
         (products.prisma, lambda file: file.attrs.__setitem__("List_Cw_Vnir", [1.0]), "1 numbers for 8"),
         (products.neon, lambda file: file["BART/Reflectance/Reflectance_Data"].attrs.__setitem__(

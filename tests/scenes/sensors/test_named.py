@@ -297,7 +297,7 @@ def test_missing_values_and_the_valid_range_are_applied(scene, write, axes, attr
 def test_numbers_of_another_unit_are_no_wavelengths(scene, write, axes):
     opened = scene(write(axes.split(), wavelength={"units": "cm-1"}))
     assert opened.bands.wavelength is None
-    told = "wavelengths are not known: their unit, 'cm-1', is no length"
+    told = "wavelengths are not known: their unit, 'cm-1', is not a length"
     assert told in str(describe_scene(opened))
 
 

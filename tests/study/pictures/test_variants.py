@@ -167,7 +167,7 @@ def test_draw_pictures__of_a_table_and_on_the_page(tmp_path):
     copied = tmp_path / "results" / "study-embedding.png"
     assert copied.read_bytes() == result.outputs["embedding"].read_bytes()
     wrong = job.study.model_copy(update={"pictures": (PictureOptions(kind="class-maps"),)})
-    with pytest.raises(JobError, match=r"a table of samples is no image"):
+    with pytest.raises(JobError, match=r"a table of samples is not an image"):
         draw_pictures(
             tmp_path, job.model_copy(update={"study": wrong}),
             read_table(result.outputs["csv"]), result.outcomes,

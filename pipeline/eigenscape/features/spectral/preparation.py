@@ -131,7 +131,7 @@ def find_preparation(
         return None
     if sparse:
         raise InputError(
-            "[features.spectral]: the scene is a sparse table, whose rows are no spectra. Leave the table "
+            "[features.spectral]: the scene is a sparse table, whose rows are not spectra. Leave the table "
             'out; neighbors.metric = "angle" compares rows whatever their length.'
         )
     good = np.asarray(bands.good, bool)

@@ -91,7 +91,7 @@ def _by_gap(values: NDArray[np.float64], first: int) -> tuple[int, str]:
     listed = ", ".join(f"{number} ({gaps[number - first]:.2f})" for number in sorted(best))
     raise InputError(
         f'learn.clusters = "auto": none of the gaps among the {modes} eigenvalues is clear enough to '
-        f"tell a number of clusters. The clearest follow the numbers {listed}: in brackets the share by "
+        f"give a number of clusters. The clearest follow the numbers {listed}: in brackets the share by "
         f"which the next eigenvalue is larger; {CLEAR_GAP} would be clear, or k times it {CLEAR_EXCESS:g}. "
         "Set learn.clusters."
     )
@@ -123,7 +123,7 @@ def check_shares(method: Clustering, classes: int, sizes: NDArray[np.integer]) -
     if told and count < CLEAR_EXCESS and least * count < _LEAST_SHARE * total:
         raise InputError(
             f'learn.clusters = "auto": a gap of the eigenvalues follows the number {count}, but it parts '
-            f"{least:,} of {total:,} samples ({least / total:.1%}) from the others, and tells nothing of "
+            f"{least:,} of {total:,} samples ({least / total:.1%}) from the others, and says nothing of "
             f"these. Set learn.clusters: to {count} for this division, or to more."
         )
 

@@ -72,8 +72,8 @@ class Landmarks(NeighborMethod):
     def check_graph(self, graph: GraphOptions) -> None:
         """Refuse what a graph of landmarks cannot have."""
         reasons = {
-            "[graph.spatial]": graph.spatial and "joins pixels that are no landmarks",
-            "[graph.potential]": graph.potential and "acts on samples that are no landmarks",
+            "[graph.spatial]": graph.spatial and "joins pixels that are not landmarks",
+            "[graph.potential]": graph.potential and "acts on samples that are not landmarks",
             'graph.components = "each"': graph.components == "each"
             and 'solves on parts to which other samples belong by halves (set it to "largest")',
         }

@@ -197,12 +197,12 @@ def _fault(source: str) -> str:
     if is_address(source):
         return "which is not on this machine"
     if not os.path.isfile(source):
-        return "which is no file here"
+        return "which is not a file here"
     start = _start(source).lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith((b"{", b"[", b"SQLite format 3", b"fgb")) or (
         start.startswith(b"<") and b"<VRTDataset" not in start
     ):
-        return "which is no raster but refers to others"
+        return "which is not a raster but refers to others"
     return ""
 
 

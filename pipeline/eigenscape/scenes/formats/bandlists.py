@@ -88,7 +88,7 @@ def to_nanometers(
 
 def told_unit(unit: str | None) -> str:
     """Return what a user should know of wavelengths whose unit is not understood."""
-    return f"wavelengths are not known: their unit, {unit!r}, is no length such as nm or um"
+    return f"wavelengths are not known: their unit, {unit!r}, is not a length such as nm or um"
 
 
 def parse_bad_bands(

@@ -114,7 +114,7 @@ def dataset(file: Any, name: str) -> Any:
 
     where = _inside(file, name)
     if not isinstance(where, h5py.Dataset) or where.dtype.kind not in "uif" or where.shape is None:
-        raise _wrong(file, f"{name} is no dataset of numbers")
+        raise _wrong(file, f"{name} is not a dataset of numbers")
     if where.is_virtual or where.external:
         raise _wrong(file, f"the dataset {name} is stored in other files, which are not opened")
     if 0 in where.shape:

@@ -167,7 +167,7 @@ def locate(scene: Scene, options: SceneOptions) -> Located | None:
         part = part_of(line, options)
         if part is None and line.grid.transform is None:
             raise SceneError(
-                f"{line.files[0]}: nothing says where this line lies, and a mosaic of several needs it. "
+                f"{line.files[0]}: the position of this line is unknown, and a mosaic of several needs it. "
                 "Give lines "
                 "with georeference, or a GLT or IGM beside each (NAME_glt, NAME_igm)."
             )
@@ -196,7 +196,7 @@ def _with_crs(geolocation: Geolocation, given: str | None) -> Geolocation:
         wkt = str(CRS.from_user_input(given).to_wkt())
     except CRSError as error:
         raise SceneError(
-            f"scene.geometry_crs = {given!r}: is no coordinate system ({error}). Give for example "
+            f"scene.geometry_crs = {given!r}: is not a coordinate system ({error}). Give for example "
             '"EPSG:32633".'
         ) from error
     return replace(geolocation, crs_wkt=wkt)

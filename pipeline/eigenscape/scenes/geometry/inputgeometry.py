@@ -137,7 +137,7 @@ def igm_part(geolocation: Geolocation, height: int, width: int) -> IgmPart:
     crs = geolocation.crs_wkt
     if crs is None:
         raise SceneError(
-            f"{path}: nothing says in which coordinate system the scene's coordinates are. Name it in "
+            f"{path}: the coordinate system of the scene's coordinates is unknown. Name it in "
             'scene.geometry_crs, for example "EPSG:32633".'
         )
     degrees = bool(CRS.from_wkt(crs).is_geographic)

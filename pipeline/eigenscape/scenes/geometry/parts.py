@@ -195,8 +195,8 @@ def glt_part(geolocation: Geolocation, height: int, width: int) -> GltPart:
     """
     if geolocation.transform is None:
         raise SceneError(
-            f"{geolocation.x.path}: is a lookup table without a transform, so that nothing says where its "
-            'cells are. Give one with its map info, or scene.geometry = "none".'
+            f"{geolocation.x.path}: is a lookup table without a transform, so that the position of its "
+            'cells is unknown. Give one with its map info, or scene.geometry = "none".'
         )
     a, b, _, d, e, _ = geolocation.transform
     if not np.isfinite(geolocation.transform).all() or a * e == b * d:

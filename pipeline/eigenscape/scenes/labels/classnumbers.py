@@ -55,7 +55,7 @@ def to_number(value: Any) -> float:
         It is none: also "1_1", the name of a class that Python would read as 11.
     """
     if isinstance(value, str) and "_" in value:
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is not a number")
     return float(value)
 
 

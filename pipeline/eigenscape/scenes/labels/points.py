@@ -192,7 +192,7 @@ def _numbers(file: TabularFile, places: list[int]) -> NDArray[np.float64]:
     """Return the coordinates of all points, shape (points, 2), NaN where one is missing."""
     for place in places:
         column = file.columns[place]
-        unread = any(words in column.fault for words in ("no number", "decimals need"))
+        unread = any(words in column.fault for words in ("not a number", "decimals need"))
         if not column.numbers or unread:
             raise SceneError(
                 f"{file.path}: the column {column.name!r} {column.fault or 'holds no numbers'}. "
@@ -215,7 +215,7 @@ def _to_pixels(
     if scene.transform is None:
         raise SceneError(
             f"{path}: the labels are points with coordinates, and the scene has no georeference, so "
-            "nothing says where they lie on it. Give columns row and column, counted from 0."
+            "their position on it is unknown. Give columns row and column, counted from 0."
         )
     from rasterio.transform import Affine
 
@@ -252,13 +252,13 @@ def _reprojected(
         given = CRS.from_user_input(source)
     except CRSError as error:
         raise SceneError(
-            f"scene.labels_crs = {source!r}: is no coordinate system ({error}). Give for example "
+            f"scene.labels_crs = {source!r}: is not a coordinate system ({error}). Give for example "
             '"EPSG:32633".'
         ) from error
     if given.is_geographic and ((np.abs(y) > 90) | (np.abs(x) > 360)).any():
         raise SceneError(
             f"{path}: longitudes reach {np.abs(x).max():.9g} and latitudes {np.abs(y).max():.9g}, "
-            f"which are no degrees of {source}. Name the coordinates' system in scene.labels_crs."
+            f"which are not degrees of {source}. Name the coordinates' system in scene.labels_crs."
         )
     found = transform(given, CRS.from_wkt(scene.crs_wkt), x.tolist(), y.tolist())
     return np.asarray(found[0]), np.asarray(found[1])

@@ -98,7 +98,7 @@ def renumbered(labels: Labels, known: Mapping[int, str]) -> Labels:
         alike = exact.get(name.strip()) or folded.get(_same(name), [])
         if len(alike) > 1 and number not in alike:
             raise SceneError(
-                f"{labels.files[0]}: nothing says which class of the run its class {number} is: the classes "
+                f"{labels.files[0]}: it is unknown which class of the run its class {number} is: the classes "
                 f"{', '.join(map(str, alike))} of the run are all called {name!r}. Give each class a name of "
                 "its own, or give labels without names, with the numbers of the run."
             )

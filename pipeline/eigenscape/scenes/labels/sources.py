@@ -132,7 +132,7 @@ def numbered_like(labels: Labels, known: Mapping[int, str]) -> Labels:
     if labels.legend.alphabetical and not known:
         raise SceneError(
             f"{labels.files[0]}: names its classes ({_told(labels.legend.names.values())}), and the classes "
-            "that it is compared with have numbers alone, so that nothing says which is which. Name the "
+            "that it is compared with have numbers alone, so that it is unknown which is which. Name the "
             "numbers in scene.classes, or give numbers in this file."
         )
     own = isinstance(_innermost(labels), PlaneLabels)

@@ -136,8 +136,8 @@ def open_vector_labels(
     """
     if scene.transform is None:
         raise SceneError(
-            f"{path}: the labels are vectors, but the scene has no georeference, so nothing says "
-            "where they lie on it. Give the scene one, or labels as a raster or array of its size."
+            f"{path}: the labels are vectors, but the scene has no georeference, so their "
+            "position on it is unknown. Give the scene one, or labels as a raster or array of its size."
         )
     for package in ("geopandas", "pyogrio"):
         if find_spec(package) is None:
@@ -240,7 +240,7 @@ def _check_degrees(geometry: Any, path: str) -> None:
     least_x, least_y, most_x, most_y = geometry.total_bounds
     if geometry.crs.is_geographic and (max(-least_x, most_x) > 360 or max(-least_y, most_y) > 90):
         raise SceneError(
-            f"{path}: {_told_reach(geometry)}, which are no degrees of {geometry.crs.to_string()}. Give "
+            f"{path}: {_told_reach(geometry)}, which are not degrees of {geometry.crs.to_string()}. Give "
             "the file its coordinate system, for example: ogr2ogr -a_srs EPSG:32633 OUT.gpkg IN"
         )
 

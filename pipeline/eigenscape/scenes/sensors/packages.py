@@ -242,7 +242,7 @@ def _checked(path: str, members: Iterator[str]) -> tuple[str, ...]:
         parts = name.split("/")
         outside = name.startswith("/") or ".." in parts or re.match(r"[A-Za-z]:", name)
         if outside or not name or any(sign in name for sign in '\\\0{}\n\r"'):
-            raise _wrong(path, f"{name[:200]!r} is no name of a file within it")
+            raise _wrong(path, f"{name[:200]!r} is not the name of a file within it")
         if len(names) >= MOST_MEMBERS:
             raise _wrong(path, f"it has more than {MOST_MEMBERS:,} files")
         names.append(name)

@@ -85,7 +85,7 @@ class RasterBands:
         with open_raster(address, FORMATS) as opened:
             kinds = {np.dtype(name).kind for name in opened.dtypes}
             if not opened.count or kinds - set("uif"):
-                raise SceneError(f"{address}: is no raster of whole or real numbers.")
+                raise SceneError(f"{address}: is not a raster of whole or real numbers.")
             dtype = np.result_type(*opened.dtypes)
             if nodata is None and not classes and opened.nodata is not None:
                 nodata = float(opened.nodata)

@@ -117,7 +117,7 @@ class Subspace:
         values = np.array(state.values)
         if np.isnan(values).any() or not np.isfinite(values).any():
             raise ScratchError(
-                f"{self.problem.directory}: the eigenvalues found there are no numbers, so its files are "
+                f"{self.problem.directory}: the eigenvalues found there are not numbers, so its files are "
                 "not what was written to them: they were damaged, or one machine reads what was there "
                 "before another wrote (`eigenscape cluster check` tries that)."
             )

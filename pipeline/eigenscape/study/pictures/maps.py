@@ -108,7 +108,7 @@ def check_images(panels: Sequence[Panel]) -> None:
     for panel in panels:
         if panel.shown.grid.is_table:
             raise JobError(
-                f"{panel.shown.job.name}: study.pictures: a table of samples is no image. Set kind to "
+                f"{panel.shown.job.name}: study.pictures: a table of samples is not an image. Set kind to "
                 '"embedding".'
             )
 

@@ -162,7 +162,7 @@ class Shown:
         for row, found in zip(rows, pixel[place].tolist(), strict=True):
             if row != found:
                 raise JobError(
-                    f"{self.job.name}: study.mark = {list(rows)}: row {row} is no sample. Rows count "
+                    f"{self.job.name}: study.mark = {list(rows)}: row {row} is not a sample. Rows count "
                     f"from 0, and {len(pixel)} of them are samples."
                 )
         return np.asarray(place, np.int64)

@@ -53,7 +53,7 @@ def test_zarr__a_rotated_grid_and_uneven_coordinates(tmp_path, scene, dataset):
     uneven.to_zarr(tmp_path / "u.zarr", consolidated=False)
     opened = scene("u.zarr")
     assert opened.grid.transform is None
-    assert "the place of the pixels is not known: their coordinates are no even" in str(
+    assert "the place of the pixels is not known: their coordinates are not an even" in str(
         describe_scene(opened)
     )
 

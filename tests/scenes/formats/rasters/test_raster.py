@@ -277,7 +277,7 @@ def test_numbers_of_another_unit_are_no_wavelengths(write, scene, cube, unit):
     opened = scene(path)
     assert opened.bands.wavelength is None
     assert opened.bands.count == 5
-    told = f"wavelengths are not known: their unit, {unit!r}, is no length"
+    told = f"wavelengths are not known: their unit, {unit!r}, is not a length"
     assert told in str(describe_scene(opened))
 
 

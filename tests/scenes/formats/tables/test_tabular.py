@@ -95,10 +95,10 @@ def test_columns_by_name_number_and_range(tmp_path, scene, frame, ending):
     np.testing.assert_array_equal(left.read(0, 100)[0][:, 0], expected.astype(np.float32))
     for columns, words in (
         (["treee"], r"no column 'treee' \(scene.columns\). Did you mean tree\?"),
-        (["tree"], "'tree' .*no number"),
+        (["tree"], "'tree' .*not a number"),
         (["a", "1-2"], "'a' twice"),
-        ([7], "7 is no range of columns.*1 to 6"),
-        (["3-2"], "no range"),
+        ([7], "7 is not a range of columns.*1 to 6"),
+        (["3-2"], "not a range"),
     ):
         with pytest.raises(SceneError, match=words):
             scene(f"t.{ending}", columns=columns)

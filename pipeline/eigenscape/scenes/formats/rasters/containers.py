@@ -117,7 +117,7 @@ def find_labels_layer(path: str, variable: str | None, size: Size) -> Layer | No
     if len(fitting) != 1:
         names = ", ".join(sorted(one.name for one in fitting)) or f"none. {_listing(layers)}"
         raise SceneError(
-            f"{path}: has {len(layers)} rasters, and nothing says which are the labels. Name one in "
+            f"{path}: has {len(layers)} rasters, and it is unknown which of them are the labels. Name one in "
             f"scene.labels_variable. On the grid of the scene, {size[0]} x {size[1]}, with one band: "
             f"{names}"
         )

@@ -150,12 +150,12 @@ def note_unplaced(dataset: Any, path: str) -> str | None:
     ties = f"{points} ground control points (GCPs)" if points else "coefficients (RPCs)"
     if points or dataset.tags(ns="RPC"):
         return (
-            f"{name}: is georeferenced by {ties} alone, so nothing says where its pixels are: GeoTIFF "
-            "outputs keep them, and gdalwarp brings these onto a map. For outputs on a map bring the scene "
-            "onto one first, with gdalwarp"
+            f"{name}: is georeferenced by {ties} alone, so the position of its pixels is unknown: "
+            "GeoTIFF outputs keep them, and gdalwarp brings these onto a map. For outputs on a map bring "
+            "the scene onto one first, with gdalwarp"
         )
     if dataset.crs:
-        return f"{name}: has a coordinate system but no transform, so nothing says where its pixels are"
+        return f"{name}: has a coordinate system but no transform, so the position of its pixels is unknown"
     return None
 
 

@@ -256,8 +256,8 @@ def wrong_size(path: str, shape: tuple[int, ...], scene: Grid, *, key: str) -> S
                 "one of rows x columns x bands as numpy.moveaxis(cube, -1, 0)."
             )
     return SceneError(
-        f"{size}, the scene {scene.height} x {scene.width} (rows x columns), and nothing says where one "
-        f"lies on the other. Give it on the scene's own grid.{axes}"
+        f"{size}, the scene {scene.height} x {scene.width} (rows x columns), and their relative position "
+        f"is unknown. Give it on the scene's own grid.{axes}"
     )
 
 

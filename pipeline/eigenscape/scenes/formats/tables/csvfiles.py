@@ -126,7 +126,7 @@ class _Contents:
             if _DECIMAL_COMMA.fullmatch(value.strip()):
                 fault = f"holds {value!r} in row {row}, and decimals need a point, not a comma"
                 return Column(name, self.numbers, fault)
-            fault = f"holds {value!r} in row {row}, which is no number"
+            fault = f"holds {value!r} in row {row}, which is not a number"
             return Column(name, self.numbers, fault, kind="booleans" if self.booleans else "text")
         if self.missing:
             return Column(name, True, f"has no value in row {self.missing}")

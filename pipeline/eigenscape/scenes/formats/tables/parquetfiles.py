@@ -123,7 +123,7 @@ def _describe(column: Any, indices: Collection[str]) -> Column:
     kind, is_a = column.type, pa.types
     numbers = is_a.is_integer(kind) or is_a.is_floating(kind) or is_a.is_boolean(kind)
     numbers = numbers or is_a.is_decimal(kind)
-    fault = "" if numbers else f"is of type {kind}, no number"
+    fault = "" if numbers else f"is of type {kind}, not a number"
     texts = kind.value_type if is_a.is_dictionary(kind) else kind
     word = "text" if is_a.is_string(texts) or is_a.is_large_string(texts) else str(kind)
     return Column(column.name, numbers, fault, index=column.name in indices, kind=word)

@@ -261,7 +261,7 @@ def _places(file: TabularFile, known: Mapping[str, int], entry: int | str) -> li
     first, last = int(match[1]), int(match[2] or match[1])
     if not 1 <= first <= last <= len(file.columns):
         raise SceneError(
-            f"scene.columns: {entry!r} is no range of columns of {file.path}, which are numbered "
+            f"scene.columns: {entry!r} is not a range of columns of {file.path}, which are numbered "
             f"1 to {len(file.columns)}. Give their numbers or names."
         )
     return list(range(first - 1, last))

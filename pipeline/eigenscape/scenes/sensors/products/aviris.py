@@ -145,7 +145,7 @@ def _mapping(path: str, opened: Any) -> tuple[str, Transform | None]:
     if attribute(mapping, "GeoTransform") is not None:
         order = numbers(mapping, "GeoTransform")
         if len(order) != 6 or not np.isfinite(order).all():
-            raise SceneError(f"{path}: GeoTransform is no list of 6 numbers. Download it again.")
+            raise SceneError(f"{path}: GeoTransform is not a list of 6 numbers. Download it again.")
         c, a, b, f, d, e = order.tolist()
         return crs, (a, b, c, d, e, f)
     return crs, None

@@ -62,7 +62,7 @@ class Desis(Product):
         )
         if len(bands) != source.count or not np.isfinite([centre, gain, offset]).all():
             raise SceneError(
-                f"{path}: {PurePosixPath(metadata).name} tells of {len(bands)} bands for "
+                f"{path}: {PurePosixPath(metadata).name} lists {len(bands)} bands for "
                 f"{source.count}, or lacks "
                 "numbers of some. Download the product again."
             )

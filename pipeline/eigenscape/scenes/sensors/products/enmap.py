@@ -196,7 +196,7 @@ def _of_image(path: str, entries: list[Element], count: int, part: str) -> list[
         entries = entries[:count]
     if len(entries) != count:
         raise SceneError(
-            f"{path}: its metadata tell of {len(entries)} bands, and SPECTRAL_IMAGE{part} has {count}. "
+            f"{path}: its metadata list {len(entries)} bands, and SPECTRAL_IMAGE{part} has {count}. "
             "Download it again."
         )
     return entries

@@ -121,7 +121,7 @@ class Landsat(Product):
             name for name in package.names if re.search(r"_ST_B\d+\.TIF$", name, re.IGNORECASE)
         ]
         if others:
-            notes.append("surface temperature (ST) is not read: it is no reflectance")
+            notes.append("surface temperature (ST) is not read: it is not a reflectance")
         return Contents(
             f"Landsat {stem[3]} Collection 2 Level 2 surface reflectance",
             grid,
@@ -172,7 +172,7 @@ def _read_mtl(package: Package, mtl: str) -> dict[str, float]:
         ]
     if not pairs:
         raise SceneError(
-            f"{package.path}: {PurePosixPath(mtl).name} has no {group}: it is no Level 2, or "
+            f"{package.path}: {PurePosixPath(mtl).name} has no {group}: it is not a Level 2 product, or "
             "damaged. Download "
             "the product again."
         )
@@ -182,7 +182,8 @@ def _read_mtl(package: Package, mtl: str) -> dict[str, float]:
     ]
     if wrong:
         raise SceneError(
-            f"{package.path}: {PurePosixPath(mtl).name}: {wrong[0]} is no number. Download the product again."
+            f"{package.path}: {PurePosixPath(mtl).name}: {wrong[0]} is not a number. "
+            "Download the product again."
         )
     return numbers
 

@@ -149,7 +149,7 @@ def _grid(path: str, opened: Any, site: str, size: tuple[int, int]) -> Grid:
     ]
     if len(values) < 6 or not np.isfinite(values).all() or min(values[4:]) <= 0:
         raise SceneError(
-            f"{path}: Map_Info is {map_info[:120]!r}, which says no place. Download the file again."
+            f"{path}: Map_Info is {map_info[:120]!r}, which contains no coordinates. Download the file again."
         )
     if any(turned):
         raise SceneError(
@@ -159,7 +159,7 @@ def _grid(path: str, opened: Any, site: str, size: tuple[int, int]) -> Grid:
         wkt = str(CRS.from_epsg(int(as_number(code))).to_wkt())
     except (CRSError, ValueError, OverflowError) as error:
         raise SceneError(
-            f"{path}: EPSG Code is {code[:40]!r}, which is no code ({error})."
+            f"{path}: EPSG Code is {code[:40]!r}, which is not a code ({error})."
         ) from None
     column, row, east, north, across, down = values
     return Grid(

@@ -158,7 +158,7 @@ def _grid(path: str, opened: Any, size: tuple[int, int]) -> Grid:
     try:
         wkt = str(CRS.from_epsg(int(code)).to_wkt())
     except CRSError as error:
-        raise SceneError(f"{path}: Epsg_Code is {code:g}, which is no code ({error}).") from None
+        raise SceneError(f"{path}: Epsg_Code is {code:g}, which is not a code ({error}).") from None
     if not (east > west and north > south):
         raise SceneError(
             f"{path}: its corners are x {west:g} to {east:g}, y {north:g} to {south:g}, which "
