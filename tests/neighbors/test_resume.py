@@ -128,8 +128,7 @@ import json, os, sys
 from pathlib import Path
 import numpy as np
 import pytest
-from eigenscape.neighbors.kernels import lists as kernels, routing
-from eigenscape.neighbors.search import duplicates
+from eigenscape.neighbors.kernels import hashes, lists as kernels, routing
 from lists import Fatal, clustered, cut_small, find_lists, words
 
 cut_small(pytest.MonkeyPatch())
@@ -143,7 +142,7 @@ for kind, table in (("dense", clustered(rng, 1500)), ("sparse", words(rng, 1500)
         "radius": {"method": "radius", "radius": 1.0},
     }.items():
         find_lists(Path(sys.argv[1]) / f"{kind}-{name}", table[which], k=8, **options)
-loops = [*vars(kernels).values(), *vars(routing).values(), *vars(duplicates).values()]
+loops = [*vars(kernels).values(), *vars(routing).values(), *vars(hashes).values()]
 variants = {
     loop.__name__: list(map(str, loop.signatures)) for loop in loops if hasattr(loop, "signatures")
 }
