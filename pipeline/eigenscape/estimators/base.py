@@ -25,12 +25,12 @@ from eigenscape.estimators.fitting import Fitting, make_job, parameter_names
 from eigenscape.estimators.folders import SMALL_BYTES, RunFolder
 from eigenscape.estimators.precomputed import AFFINITIES, Affinity, check_graph, longest_list
 from eigenscape.estimators.samples import Samples, check_samples
+from eigenscape.job.options import Weights
 from eigenscape.spectrum.weights import check_weights
 
 Neighbors = Literal["lanczos-bisection", "pynndescent", "exact"]
 Metric = Literal["euclidean", "angle"]
 Features = Literal["random-projection", "pca", "none"]
-Weights = Literal["self-tuning", "heat", "binary"]
 Fitted = TypeVar("Fitted")
 
 

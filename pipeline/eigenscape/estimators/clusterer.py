@@ -12,13 +12,14 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from eigenscape.errors import EstimatorError
-from eigenscape.estimators.base import Features, Metric, Neighbors, Weights
+from eigenscape.estimators.base import Features, Metric, Neighbors
 from eigenscape.estimators.classifiers.shares import nearest_fitted
 from eigenscape.estimators.fitting import parameter_names
 from eigenscape.estimators.precomputed import Affinity
 from eigenscape.estimators.samples import Samples
 from eigenscape.estimators.spectral import Spectral
 from eigenscape.job.jobfile import Job
+from eigenscape.job.options import Weights
 from eigenscape.learn.clustering.embedding import cluster_qr, k_means, row_normalized
 
 

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eigenscape.errors import EstimatorError
-from eigenscape.estimators.base import Features, Metric, Neighbors, Weights
+from eigenscape.estimators.base import Features, Metric, Neighbors
 from eigenscape.estimators.classifiers.labels import encode_labels
 from eigenscape.estimators.eigenmaps import Eigenmaps
 from eigenscape.estimators.fitting import Fitting
 from eigenscape.estimators.precomputed import Affinity
 from eigenscape.estimators.samples import Samples
-from eigenscape.job.options import Laplacian
+from eigenscape.job.options import Laplacian, Weights
 
 Potential: TypeAlias = Literal["barrier", "identification"]
 

@@ -12,18 +12,12 @@ from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
 from eigenscape.errors import EstimatorError
-from eigenscape.estimators.base import (
-    Features,
-    GraphEstimator,
-    Metric,
-    Neighbors,
-    Weights,
-)
+from eigenscape.estimators.base import Features, GraphEstimator, Metric, Neighbors
 from eigenscape.estimators.fitting import Fitting, parameter_names
 from eigenscape.estimators.folders import read_lazily
 from eigenscape.estimators.precomputed import Affinity
 from eigenscape.estimators.samples import Samples, check_finite, refuse_masked
-from eigenscape.job.options import Laplacian
+from eigenscape.job.options import Laplacian, Weights
 from eigenscape.spectrum.extension import extend
 from eigenscape.store.arrays import open_array
 

@@ -181,7 +181,7 @@ def _write_blocks(
     create_memmap(degree, (lists.rows,), np.float64)
     save_array(lists.folder / "scale.npy", lists.scale())
     bandwidth = 1.0 if options.bandwidth == "auto" else float(options.bandwidth)
-    if options.weights == "heat" and options.bandwidth == "auto":
+    if options.bandwidth == "auto" and kernels.WEIGHTS[options.weights].squared:
         # A scene of duplicates alone has mean 0; any bandwidth gives weight 1 then.
         bandwidth = lists.mean_square() or 1.0
     # A bridge is an edge like any other, seen from both of its ends.
@@ -252,12 +252,9 @@ def _unite(
     indptr, columns, lengths = kernels.union_rows(
         start, *lists.read(block), *_arriving(lists, ranges, extra, block)
     )
-    weights = np.ones(len(columns), np.float32)
-    if options.weights == "self-tuning":
-        scale = np.load(lists.folder / "scale.npy", mmap_mode="r")
-        kernels.self_tuning_weights(start, indptr, columns, lengths, scale, bandwidth, weights)
-    elif options.weights == "heat":
-        kernels.heat_weights(lengths, bandwidth, weights)
+    rule = kernels.WEIGHTS[options.weights]
+    scale = np.load(lists.folder / "scale.npy", mmap_mode="r") if rule.scaled else None
+    weights = rule.weigh(start, indptr, columns, lengths, scale, bandwidth)
     for name, values in (("indptr", indptr), ("indices", columns), ("data", weights)):
         store(number, name, values)
     write_range(degree, start, kernels.row_sums(indptr, weights))

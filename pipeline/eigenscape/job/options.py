@@ -274,6 +274,9 @@ class PotentialOptions(Options):
         return self
 
 
+Weights = Literal["self-tuning", "heat", "binary"]
+"""Name of a rule of edge weights."""
+
 Laplacian = Literal["normalized", "random-walk", "unnormalized"]
 """Name of a Laplacian."""
 
@@ -281,7 +284,7 @@ Laplacian = Literal["normalized", "random-walk", "unnormalized"]
 class GraphOptions(Options):
     """``[graph]``: the weighted graph of the neighbour lists, and its Laplacian."""
 
-    weights: Literal["self-tuning", "heat", "binary"] = "self-tuning"
+    weights: Weights = "self-tuning"
     """Weight of an edge of length d: "self-tuning", exp(-d^2 / (t s_i s_j)), where s_i is the distance from
     sample i to its last neighbour; "heat", exp(-d^2 / t); "binary", 1."""
     bandwidth: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["auto"] = "auto"

@@ -18,7 +18,7 @@ clustering*; Halevy 2011, section 4.4, compares with it)::
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from eigenscape.base.memory import ROW_TILE, format_bytes, parse_bytes, rows_wit
 from eigenscape.base.vectors import Vectors
 from eigenscape.errors import InputError, MemoryLimitError, did_you_mean
 from eigenscape.graph.kernels import weights as kernels
-from eigenscape.job.options import Laplacian
+from eigenscape.job.options import Laplacian, Weights
 from eigenscape.neighbors.search.exhaustive import MOST_NEIGHBORS
 from eigenscape.scenes.types import Bands
 from eigenscape.scenes.views.centring import centre
@@ -138,7 +138,7 @@ def extend(run: str | Path | HasPath, samples: Any, *, memory: str = "1GiB") -> 
 
 def weigh(
     near: FlatNeighbors,
-    rule: Literal["self-tuning", "heat", "binary"],
+    name: Weights,
     scale: tuple[NDArray[np.float32], float],
     bandwidth: float,
 ) -> NDArray[np.float32]:
@@ -148,25 +148,20 @@ def weigh(
     ----------
     near
         The lists.
-    rule
-        See `eigenscape.job.options.GraphOptions`.
+    name
+        Of the rule: see `eigenscape.job.options.GraphOptions`.
     scale : array, shape (n,), and float
         Scale of each sample of the run, and the least that a new one has.
     bandwidth
-        t of the heat kernel or of self-tuning weights.
+        t in the weights.
     """
     starts, index, distance = near
-    weights = np.ones(len(index), np.float32)
-    if rule == "heat":
-        kernels.heat_weights(distance, bandwidth, weights)
-    elif rule == "self-tuning":
+    rule, both = kernels.WEIGHTS[name], None
+    if rule.scaled:
         own = np.empty(len(starts) - 1, np.float32)
         kernels.last_distances(starts, index, distance, own)
         both = np.concatenate([scale[0], np.maximum(own, np.float32(scale[1]))])
-        kernels.self_tuning_weights(
-            len(scale[0]), starts, index, distance, both, bandwidth, weights
-        )
-    return weights
+    return rule.weigh(len(scale[0]), starts, index, distance, both, bandwidth)
 
 
 def nystrom(

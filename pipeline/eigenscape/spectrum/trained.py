@@ -286,10 +286,10 @@ class Trained:
 
     @cached_property
     def bandwidth(self) -> float:
-        """The run's t: given, or 1 of self-tuning weights, the mean squared length of heat's lists."""
+        """The run's t: given, or as `eigenscape.graph.kernels.weights.WeightRule` says of "auto"."""
         if self.graph.bandwidth != "auto":
             return float(self.graph.bandwidth)
-        if self.graph.weights != "heat":
+        if not kernels.WEIGHTS[self.graph.weights].squared:
             return 1.0
         total, count = 0.0, 0
         for start, (starts, index, distance) in self._lists():

@@ -1,4 +1,5 @@
 from itertools import pairwise
+from typing import get_args
 
 import networkx as nx
 import numpy as np
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eigenscape.graph.kernels import weights as kernels
+from eigenscape.job.options import Weights
 
 
 def random_lists(rng, n, k):
@@ -109,6 +111,22 @@ def test_heat_weights__are_never_0():
     assert weights[0] == 1
     np.testing.assert_allclose(weights[2], np.exp(-1), rtol=1e-6)
     np.testing.assert_array_equal(weights[3:], kernels.WEIGHT_FLOOR)
+
+
+def test_weights__are_the_rules_of_jobs():
+    assert [*kernels.WEIGHTS] == [*get_args(Weights)]
+
+
+@pytest.mark.parametrize("name", kernels.WEIGHTS)
+def test_weigh__equals_numpy(rng, name):
+    indptr, columns = np.array([0, 2, 3]), np.array([1, 3, 0], np.int32)
+    lengths, scale = rng.random(3).astype(np.float32), rng.random(6).astype(np.float32)
+    rule = kernels.WEIGHTS[name]
+    weights = rule.weigh(2, indptr, columns, lengths, scale if rule.scaled else None, 0.5)
+    own = scale[[2, 2, 3]] * scale[columns]
+    t = {"self-tuning": 0.5 * own, "heat": 0.5, "binary": np.inf}[name]
+    expected = np.maximum(np.exp(-(lengths**2) / t), kernels.WEIGHT_FLOOR)
+    np.testing.assert_allclose(weights, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

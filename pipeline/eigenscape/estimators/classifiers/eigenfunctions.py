@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from eigenscape.base.blocks import blocks
 from eigenscape.context import Context
 from eigenscape.errors import EstimatorError
-from eigenscape.estimators.base import Features, Metric, Neighbors, Weights
+from eigenscape.estimators.base import Features, Metric, Neighbors
 from eigenscape.estimators.classifiers.labels import (
     PartialClassifierMixin,
     encode_labels,
@@ -26,7 +26,7 @@ from eigenscape.estimators.precomputed import Affinity
 from eigenscape.estimators.samples import Samples, stored_blocks
 from eigenscape.estimators.spectral import SpectralEstimator, extend_block
 from eigenscape.job.jobfile import Job
-from eigenscape.job.options import Laplacian
+from eigenscape.job.options import Laplacian, Weights
 from eigenscape.labels.priors import prior_factors, training_shares, weigh_scores
 from eigenscape.learn.classify.kernels import eigenfunctions
 from eigenscape.learn.decide.kernels.decisions import Calibration, probabilities

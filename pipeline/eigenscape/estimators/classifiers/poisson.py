@@ -6,10 +6,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from eigenscape.errors import EstimatorError
-from eigenscape.estimators.base import Features, Metric, Neighbors, Weights
+from eigenscape.estimators.base import Features, Metric, Neighbors
 from eigenscape.estimators.classifiers.shares import Prior
 from eigenscape.estimators.classifiers.spreading import SpreadingClassifier
 from eigenscape.estimators.precomputed import Affinity
+from eigenscape.job.options import Weights
 
 Method = Literal["poisson", "poisson-mbo"]
 

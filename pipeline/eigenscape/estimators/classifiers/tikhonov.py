@@ -5,9 +5,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from eigenscape.estimators.base import Features, Metric, Neighbors, Weights
+from eigenscape.estimators.base import Features, Metric, Neighbors
 from eigenscape.estimators.classifiers.spreading import SpreadingClassifier
 from eigenscape.estimators.precomputed import Affinity
+from eigenscape.job.options import Weights
 
 
 class TikhonovClassifier(SpreadingClassifier):

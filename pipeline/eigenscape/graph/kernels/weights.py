@@ -1,12 +1,17 @@
-"""Compiled inner loops of the graph: lists, transposition, union, weights.
+"""Compiled inner loops of the graph: lists, transposition, union, weights; the rules of the weights.
 
 Lists are flat: `index` and `distance` hold the entries, `indptr` the start of each row's. Rows
 may be hubs, since all exact copies of a sample can name the same one: no loop takes more time than
 the entries of a row times their logarithm.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 WEIGHT_FLOOR = np.float32(np.finfo(np.float32).eps)
 """Smallest weight of an edge.
@@ -282,3 +287,72 @@ def row_sums(indptr, weights):  # type: ignore[no-untyped-def]
             total += weights[entry]
         sums[row] = total
     return sums
+
+
+@dataclass(frozen=True)
+class WeightRule:
+    """What distinguishes a rule of edge weights from the others.
+
+    Attributes
+    ----------
+    fill
+        Writes the weights: called with the arguments of `weigh`, and an array of ones, shape (entries,).
+    scaled
+        Whether a weight depends on the scales of its two samples.
+    squared
+        Whether the bandwidth is in squared units of the features, and "auto" the mean squared length of the
+        lists; otherwise "auto" is 1.
+    """
+
+    fill: Callable[..., None]
+    scaled: bool
+    squared: bool
+
+    def weigh(
+        self,
+        first: int,
+        indptr: NDArray[np.int64],
+        columns: NDArray[np.signedinteger],
+        lengths: NDArray[np.float32],
+        scale: NDArray[np.float32] | None,
+        bandwidth: float,
+    ) -> NDArray[np.float32]:
+        """Return the weights of the edges of some rows.
+
+        Parameters
+        ----------
+        first
+            Number of the first row.
+        indptr : array, shape (rows + 1,)
+        columns, lengths : array, shape (entries,)
+            The edges; those of the length NaN are bridges.
+        scale : array, shape (n,)
+            Scale of every sample, by the numbers of `first` and `columns`; not read unless `scaled`.
+        bandwidth
+            t in the weights.
+
+        Returns
+        -------
+        array, shape (entries,)
+        """
+        weights = np.ones(len(columns), np.float32)
+        self.fill(first, indptr, columns, lengths, scale, bandwidth, weights)
+        return weights
+
+
+def _keep_ones(*_: Any) -> None:
+    """Leave all weights 1."""
+
+
+def _fill_heat(
+    first: int, indptr: Any, columns: Any, lengths: Any, scale: Any, bandwidth: float, weights: Any
+) -> None:
+    heat_weights(lengths, bandwidth, weights)
+
+
+WEIGHTS = {
+    "self-tuning": WeightRule(self_tuning_weights, scaled=True, squared=False),
+    "heat": WeightRule(_fill_heat, scaled=False, squared=True),
+    "binary": WeightRule(_keep_ones, scaled=False, squared=False),
+}
+"""The rules of edge weights by their names in a job."""
