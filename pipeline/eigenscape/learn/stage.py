@@ -27,7 +27,7 @@ from eigenscape.base.shares import lead
 from eigenscape.context import Context
 from eigenscape.labels.priors import Prior
 from eigenscape.labels.testing import listed
-from eigenscape.labels.training import TEST, Labelled, plan_fits
+from eigenscape.labels.training import TEST, Labelled, Planned, plan_fits
 from eigenscape.labels.zones import Zones, prepare_zones
 from eigenscape.learn.classmap import ClassMap, class_numbers
 from eigenscape.learn.decide.assessment import find_areas, find_intervals
@@ -62,103 +62,79 @@ def classify_stage(context: Context, chosen: Classifier) -> dict[str, Any]:
     the factors of its prior as ``learn/prior``. The training samples of the map are stored as
     ``learn/sample`` and ``learn/class``, for methods whose classes follow from labels alone.
     """
-    options = context.job.learn
     ingest = context.run.record("ingest")
     assert ingest is not None, "learn follows ingest"
     if not ingest.summary["labelled"]:
         return {"skipped": "the scene has no labels"}
     scene = IngestedScene.from_summary(ingest.summary, context.job.scene, context.job.resolve)
-    potential = context.job.graph.potential
-    planned = plan_fits(
-        options, context.open("labels/given")[...], context.open("samples/pixel")[...],
-        context.open(scene.places)[...], scene,
-        first_only=potential is not None and potential.labels == "train",
-    )  # fmt: skip
-    labelled, fits = planned.labelled, planned.protocols
-    if labelled.disjoint is not None:
-        for note in labelled.disjoint.notes():
-            context.reporter.note(note)
-    elif options.train_file is not None and (untaught := labelled.untaught):
-        context.reporter.note(
-            f"{options.train_file} marks no pixel of the class {listed(untaught, scene.class_names)}: its "
-            f"{sum(untaught.values()):,} labels count as wrong"
-        )
+    planned = _plan_fits(context, scene)
+    _note_labels(context, planned.labelled, scene)
     class_map = ClassMap.create(context.workspace, context.open("samples/pixel").shape[0])
-    folder = context.workspace.folder("learn")
-    labelled = labelled.stored(folder)
-    method = chosen.prepare(context, labelled)
-    sampling = Sampling(labelled, planned.calibrating, options.seed)
-    unreached = None if chosen.reads == "features" else find_unreached(context, labelled)
-    fitted = Fitted(
-        method, Prior(chosen.wanted_prior, folder), labelled, folder, sampling, unreached
-    )
-    source, (*unsmoothed, confusions) = fit_all(context, fitted)
-    _store_model(context.workspace, folder, chosen, labelled)
-    things = scene.grid.things
-    scores = _score(confusions, fits, labelled, things)
-    for plain in unsmoothed:
-        scores["unsmoothed"] = _accuracies(_score(plain, fits, labelled, things))
-    zones = prepare_zones(labelled, context.path(scene.places), folder, scene.extent)
-    leading, test = fits[_leading(scores["held_out"])], TEST in fits
-    judge: dict[str, Callable[[], Any]] = {
-        "calibration": partial(_calibrate, source, sampling, zones),
-        "intervals": partial(
-            _find_intervals,
-            source,
-            labelled,
-            zones.own,
-            scene.extent,
-            leading,
-            test=test,
-            seed=options.seed,
-        ),
-    }
-    judged = context.map("judge", partial(_call, judge), list(judge), label="calibrating")
-    (calibrated, scores["calibration"]), scores["intervals"] = judged
-    calibration = Calibration.from_json(calibrated)
-    row = method.bytes_per_sample + 24 * labelled.count
-    # Chunks of the map may be more samples than have room with all of their eigenvectors.
-    step = rows_within(context.task_bytes, row)
-    # Smoothing brings classes to such components from beside them.
-    guessed = None if options.smoothing else unreached
-    classify = partial(_classify, source, labelled, zones, calibration, class_map, step, guessed)
-    ranges = class_map.blocks(context.task_bytes, row)
-    context.map("classify", classify, ranges, label="classifying")
-    if options.areas:
+    fitted = _prepare(context, chosen, planned)
+    source, confusions = fit_all(context, fitted)
+    _store_model(context.workspace, chosen, fitted)
+    labelled, test = fitted.labelled, TEST in planned.protocols
+    scores = _score_fits(confusions, planned.protocols, labelled, scene.grid.things)
+    zones = prepare_zones(labelled, context.path(scene.places), fitted.folder, scene.extent)
+    leading = planned.protocols[_leading(scores["held_out"])]
+    calibration, judged = _judge(context, source, fitted, zones, scene, leading, test=test)
+    scores |= judged
+    _classify(context, source, fitted, zones, calibration, class_map)
+    if context.job.learn.areas:
         areas = partial(find_areas, source, labelled, class_map.classes, scene.grid, test=test)
         scores["areas"] = context.map("areas", partial(_call, {"all": areas}), ["all"])[0]
     if never := _never_found(scores["confusion"], labelled, scene.class_names):
         scores["never_found"] = never
-    if unreached is not None and (found := unreached.count())["samples"]:
+    if found := _count_guesses(context, fitted, scene.grid.things):
         scores["unreached"] = found
-        context.reporter.note(
-            f"{found['samples']:,} {things} lie in {found['components']} component(s) of the graph without "
-            "training labels: their classes are guesses. Label some of them, or set graph.components to "
-            '"connect"'
-        )
     # Last: what a map says of its own training pixels is no measure of it.
-    scores["training_pixels"] = _score_training(confusions[0, 0], things)
-    summary = {
-        "method": chosen.method,
-        "reads": chosen.reads,
-        "classes": [int(number) for number in labelled.numbers],
-        "labelled": len(labelled.sample),
-        "calibration": calibration.to_json(),
-        "scores": scores,
-    }
-    if warning := getattr(method, "warning", ""):
-        summary["warning"] = warning
-    if labelled.disjoint is not None:
-        summary["test"] = labelled.disjoint.report()
-    if options.queries:
+    scores["training_pixels"] = _score_training(confusions[-1][0, 0], scene.grid.things)
+    summary = _summarize(chosen, fitted, calibration, scores)
+    if context.job.learn.queries:
         summary["queries"] = propose(context, source, labelled, calibration)
     return summary
 
 
-def _store_model(
-    workspace: Workspace, folder: Path, chosen: Classifier, labelled: Labelled
-) -> None:
+def _plan_fits(context: Context, scene: IngestedScene) -> Planned:
+    """Return the labelled samples, and the training sets of the job."""
+    potential = context.job.graph.potential
+    return plan_fits(
+        context.job.learn, context.open("labels/given")[...], context.open("samples/pixel")[...],
+        context.open(scene.places)[...], scene,
+        first_only=potential is not None and potential.labels == "train",
+    )  # fmt: skip
+
+
+def _note_labels(context: Context, labelled: Labelled, scene: IngestedScene) -> None:
+    """Log which labels are left out of the training, by a test file or a file of training pixels."""
+    train_file = context.job.learn.train_file
+    if labelled.disjoint is not None:
+        for note in labelled.disjoint.notes():
+            context.reporter.note(note)
+    elif train_file is not None and (untaught := labelled.untaught):
+        context.reporter.note(
+            f"{train_file} marks no pixel of the class {listed(untaught, scene.class_names)}: its "
+            f"{sum(untaught.values()):,} labels count as wrong"
+        )
+
+
+def _prepare(context: Context, chosen: Classifier, planned: Planned) -> Fitted:
+    """Return the method with the data of the labelled samples in files, ready to be fitted."""
+    folder = context.workspace.folder("learn")
+    labelled = planned.labelled.stored(folder)
+    return Fitted(
+        method=chosen.prepare(context, labelled),
+        prior=Prior(chosen.wanted_prior, folder),
+        labelled=labelled,
+        folder=folder,
+        sampling=Sampling(labelled, planned.calibrating, context.job.learn.seed),
+        unreached=None if chosen.reads == "features" else find_unreached(context, labelled),
+    )
+
+
+def _store_model(workspace: Workspace, chosen: Classifier, fitted: Fitted) -> None:
     """Store the model of the first fit, which makes the map, and the samples that it learned from."""
+    folder, labelled = fitted.folder, fitted.labelled
     train = labelled.train[0]
     _store(workspace, "learn/sample", labelled.sample[train])
     _store(workspace, "learn/class", labelled.numbers[labelled.classes[train]])
@@ -173,6 +149,41 @@ def _store_model(
 def _store(workspace: Workspace, name: str, values: NDArray[Any]) -> None:
     path = workspace.create_array(name, values.shape, values.dtype)
     write_rows(path, 0, values)
+
+
+def _judge(
+    context: Context,
+    source: FitScores,
+    fitted: Fitted,
+    zones: Zones,
+    scene: IngestedScene,
+    leading: list[int],
+    *,
+    test: bool,
+) -> tuple[Calibration, dict[str, Any]]:
+    """Return how scores become probabilities, how good these are, and the intervals of the scores.
+
+    Parameters
+    ----------
+    context, source, fitted, zones, scene
+        Of the stage.
+    leading
+        Fits of the protocol whose scores come first.
+    test
+        Whether they are scored on a test file.
+    """
+    labelled, sampling = fitted.labelled, fitted.sampling
+    assert sampling is not None, "this stage reads scores"
+    judge: dict[str, Callable[[], Any]] = {
+        "calibration": partial(_calibrate, source, sampling, zones),
+        "intervals": partial(
+            _find_intervals, source, labelled, zones.own, scene.extent, leading,
+            test=test, seed=context.job.learn.seed,
+        ),
+    }  # fmt: skip
+    judged = context.map("judge", partial(_call, judge), list(judge), label="calibrating")
+    (calibration, report), intervals = judged
+    return Calibration.from_json(calibration), {"calibration": report, "intervals": intervals}
 
 
 def _calibrate(
@@ -194,6 +205,25 @@ def _call(works: Mapping[str, Callable[[], Any]], name: str) -> Any:
 
 
 def _classify(
+    context: Context,
+    source: FitScores,
+    fitted: Fitted,
+    zones: Zones,
+    calibration: Calibration,
+    class_map: ClassMap,
+) -> None:
+    """Write the class of every sample."""
+    labelled = fitted.labelled
+    row = fitted.method.bytes_per_sample + 24 * labelled.count
+    # Chunks of the map may be more samples than have room with all of their eigenvectors.
+    step = rows_within(context.task_bytes, row)
+    # Smoothing brings classes to such components from beside them.
+    guessed = None if context.job.learn.smoothing else fitted.unreached
+    work = partial(_classify_block, source, labelled, zones, calibration, class_map, step, guessed)
+    context.map("classify", work, class_map.blocks(context.task_bytes, row), label="classifying")
+
+
+def _classify_block(
     source: FitScores,
     labelled: Labelled,
     zones: Zones,
@@ -214,6 +244,30 @@ def _classify(
         classes = class_numbers(decided.classes, labelled.numbers.tolist())
         parts.append((classes, decided.confidence, decided.entropy))
     class_map.write(block[0], *map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _score_fits(
+    confusions: list[NDArray[np.int64]],
+    fits: dict[str, list[int]],
+    labelled: Labelled,
+    things: str,
+) -> dict[str, Any]:
+    """Return the scores on held-out pixels, and the accuracies before smoothing, if there is one.
+
+    Parameters
+    ----------
+    confusions
+        See `eigenscape.learn.decide.fitting.fit_all`.
+    fits
+        Those of each protocol.
+    labelled, things
+        The labelled samples, and what messages call samples.
+    """
+    *unsmoothed, counted = confusions
+    scores = _score(counted, fits, labelled, things)
+    for plain in unsmoothed:
+        scores["unsmoothed"] = _accuracies(_score(plain, fits, labelled, things))
+    return scores
 
 
 def _accuracies(scores: dict[str, Any]) -> dict[str, Any]:
@@ -258,6 +312,21 @@ def _never_found(
     return {listed([int(labelled.numbers[one])], names): int(held[one]) for one in lost}
 
 
+def _count_guesses(context: Context, fitted: Fitted, things: str) -> dict[str, int]:
+    """Return how many samples are in components without training labels, and log it; empty for none."""
+    if fitted.unreached is None:
+        return {}
+    found = fitted.unreached.count()
+    if not found["samples"]:
+        return {}
+    context.reporter.note(
+        f"{found['samples']:,} {things} lie in {found['components']} component(s) of the graph without "
+        "training labels: their classes are guesses. Label some of them, or set graph.components to "
+        '"connect"'
+    )
+    return found
+
+
 def describe_protocol(leading: str | None, things: str) -> str:
     """Return a description of the pixels, or samples of a table, on which the scores were measured."""
     if leading == TEST:
@@ -272,3 +341,23 @@ def _score_training(confusion: NDArray[np.int64], things: str) -> dict[str, Any]
         **accuracy(confusion),
         "confusion": confusion.tolist(),
     }
+
+
+def _summarize(
+    chosen: Classifier, fitted: Fitted, calibration: Calibration, scores: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the summary of the stage, without its queries."""
+    labelled = fitted.labelled
+    summary = {
+        "method": chosen.method,
+        "reads": chosen.reads,
+        "classes": [int(number) for number in labelled.numbers],
+        "labelled": len(labelled.sample),
+        "calibration": calibration.to_json(),
+        "scores": scores,
+    }
+    if warning := getattr(fitted.method, "warning", ""):
+        summary["warning"] = warning
+    if labelled.disjoint is not None:
+        summary["test"] = labelled.disjoint.report()
+    return summary
