@@ -11,8 +11,8 @@ How many pixels of a strip are valid is known only once it is read, hence the tw
 one only copies. A sparse table is one strip, since its file decompresses as a whole only.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block
 from eigenscape.base.files.mapped import save_array
+from eigenscape.base.process.progress import Reporter
 from eigenscape.base.vectors import Vectors
 from eigenscape.context import Context, Map
 from eigenscape.job.jobfile import Job
@@ -85,7 +86,69 @@ def ingest_stage(
     classes
         Names of the classes of that run, by number: labels with these names get these numbers.
     """
-    job = context.job
+    scene, located, labels, notes = _open(context.job, bands, classes)
+    told = _Told(context.reporter)
+    told.say(*notes)
+    scratch = context.workspace.folder("strips")
+    cut = strips_of(scene, context.task_bytes)
+    found, origin = _read(context, scene, labels, cut, scratch, origin)
+    labelled = _count_labels(found)
+    if not _total(found, "samples"):
+        raise nothing_valid(scene, context.job.scene, context.job.resolve)
+    check_values(scene, found, origin, told.say, applied=bands is not None)
+    check_labelled(found, labels, labelled)
+    told.say(*_notes_of_samples(scene, labels, found, labelled))
+    strips = [strip for group in cut.groups for strip in group]
+    counts = [part["samples"] for part in found]
+    workspace = context.workspace
+    if origin is not None:
+        _write(workspace, "samples/origin", origin, "band")
+    _write(workspace, "samples/row_start", _row_starts(scratch, strips), "row")
+    write_values = write_sparse if isinstance(scene, SparseScene) else write_dense
+    write_values(context, scratch, strips, counts, scene.bands.count)
+    _write(workspace, "samples/pixel", join(scratch, strips, "pixel").astype(np.int64), "sample")
+    if labels is not None:
+        given = join(scratch, strips, "label").astype(np.uint16)
+        _write(workspace, "labels/given", given, "sample")
+    if located is not None:
+        write_lookup(context, located, scratch, strips, counts)
+    return {
+        "samples": sum(counts),
+        **_about_scene(scene, located),
+        "labels_on_invalid": _total(found, "labels_on_invalid"),
+        **_about_labels(labels, labelled),
+        "files": list(scene.files),
+        "label_files": list(labels.files) if labels else [],
+        "told": told.texts,
+    }
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What a user should know of the scene: logged at once, and kept for the summary."""
+
+    reporter: Reporter
+    texts: list[str] = field(default_factory=list)
+
+    def say(self, *texts: str) -> None:
+        """Log and keep some texts."""
+        for text in texts:
+            self.texts.append(text)
+            self.reporter.note(text)
+
+
+def _open(
+    job: Job, bands: Bands | None, classes: Mapping[int, str] | None
+) -> tuple[Scene, Located | None, Labels | None, tuple[str, ...]]:
+    """Return the scene, its place if it is in sensor geometry, its labels, and notes about them.
+
+    Parameters
+    ----------
+    job
+        The job.
+    bands, classes
+        See `ingest_stage`.
+    """
     scene = open_scene(job.scene, job.resolve)
     brought: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
@@ -98,75 +161,26 @@ def ingest_stage(
         # Names that the job gives are names, whatever the file is.
         labels = (renumbered if job.scene.classes else numbered_like)(labels, classes)
         compared = numbers_taken(labels, classes)
-    grid = scene.grid
-    told: list[str] = []
-
-    def tell(text: str) -> None:
-        told.append(text)
-        context.reporter.note(text)
-
     about_labels = notes_of(labels) if labels else ()
-    for note in (*describe_scene(scene), *brought, *about_labels, *compared):
-        tell(note)
-    scratch = context.workspace.folder("strips")
-    cut = strips_of(scene, context.task_bytes)
-    strips = [strip for group in cut.groups for strip in group]
-    work = partial(_read_group, labels, scratch, cut.kept_bytes, context.executor.tasks_per_process)
-    read = partial(_read_strips, context.map, cut, work)
-    if origin is None:
-        found, origin = _read_near_0(read, scene)
-    else:
-        found = read("read", centred(scene, origin))
+    return scene, located, labels, (*describe_scene(scene), *brought, *about_labels, *compared)
 
-    counts = [part["samples"] for part in found]
-    samples = sum(counts)
-    labelled = _count_labels(found)
-    if samples == 0:
-        raise nothing_valid(scene, job.scene, job.resolve)
-    check_values(scene, found, origin, tell, applied=bands is not None)
-    check_labelled(found, labels, labelled)
-    lost = sum(part["labels_on_invalid"] for part in found)
+
+def _notes_of_samples(
+    scene: Scene, labels: Labels | None, found: list[dict[str, Any]], labelled: Mapping[int, int]
+) -> Iterator[str]:
+    """Yield what is left out, and values and labels that seem to mark missing ones."""
+    samples, lost = _total(found, "samples"), _total(found, "labels_on_invalid")
     if lost:
-        tell(
-            f"{lost} labelled {grid.things} are left out: the scene is nodata, masked or not finite there"
+        yield (
+            f"{lost} labelled {scene.grid.things} are left out: the scene is nodata, masked or not "
+            "finite there"
         )
-    if samples < grid.size:
-        tell(_told_missing(scene, samples))
-    if zeros := told_zeros(scene, sum(part["zero"] for part in found), samples):
-        tell(zeros)
+    if samples < scene.grid.size:
+        yield _told_missing(scene, samples)
+    if zeros := told_zeros(scene, _total(found, "zero"), samples):
+        yield zeros
     if labels and (fill := told_fill(labels, labelled)):
-        tell(fill)
-    make = context.workspace.create_array
-    if origin is not None:
-        write_rows(make("samples/origin", origin.shape, np.float64, dims=("band",)), 0, origin)
-    pixel = make("samples/pixel", (samples,), np.int64, dims=("sample",))
-    given = make("labels/given", (samples,), np.uint16, dims=("sample",)) if labels else None
-    _write_row_starts(context.workspace, scratch, strips)
-    write = write_sparse if isinstance(scene, SparseScene) else write_dense
-    write(context, scratch, strips, counts, scene.bands.count)
-    for name, target in (("pixel", pixel), ("label", given)):
-        if target is not None:
-            kind = np.int64 if name == "pixel" else np.uint16
-            write_rows(target, 0, join(scratch, strips, name).astype(kind))
-    if located is not None:
-        write_lookup(context, located, scratch, strips, counts)
-    legend = labels.legend if labels else Legend()
-    # A colour table has entries for more numbers than there are classes.
-    colors = {k: v for k, v in legend.colors.items() if k in legend.names or k in labelled}
-    return {
-        "samples": samples,
-        "grid": grid.to_json(),
-        **({"map": _about_map(located)} if located else {}),
-        **({"subset": asdict(subset)} if (subset := subset_of(scene)) else {}),
-        "bands": asdict(scene.bands),
-        "labels_on_invalid": lost,
-        "labelled": {str(number): count for number, count in labelled.items()},
-        "class_names": {str(k): v for k, v in legend.names.items()},
-        "class_colors": {str(k): list(v) for k, v in colors.items()},
-        "files": list(scene.files),
-        "label_files": list(labels.files) if labels else [],
-        "told": told,
-    }
+        yield fill
 
 
 def _told_missing(scene: Scene, samples: int) -> str:
@@ -183,8 +197,26 @@ def _told_missing(scene: Scene, samples: int) -> str:
     return f"{text}; {shares or 'the others are nodata, masked, or not finite in a band'}"
 
 
-def _about_map(located: Located) -> dict[str, Any]:
-    return {"grid": located.grid.to_json(), "lines": len(located.lines)}
+def _about_scene(scene: Scene, located: Located | None) -> dict[str, Any]:
+    """Return what the summary says of the scene: its grid, its map, what is cut out of it, its bands."""
+    about: dict[str, Any] = {"grid": scene.grid.to_json()}
+    if located is not None:
+        about["map"] = {"grid": located.grid.to_json(), "lines": len(located.lines)}
+    if subset := subset_of(scene):
+        about["subset"] = asdict(subset)
+    return {**about, "bands": asdict(scene.bands)}
+
+
+def _about_labels(labels: Labels | None, labelled: Mapping[int, int]) -> dict[str, Any]:
+    """Return what the summary says of the classes: their labelled pixels, names and colours."""
+    legend = labels.legend if labels else Legend()
+    # A colour table has entries for more numbers than there are classes.
+    colors = {k: v for k, v in legend.colors.items() if k in legend.names or k in labelled}
+    return {
+        "labelled": {str(number): count for number, count in labelled.items()},
+        "class_names": {str(k): v for k, v in legend.names.items()},
+        "class_colors": {str(k): list(v) for k, v in colors.items()},
+    }
 
 
 def check_sizes(
@@ -212,6 +244,22 @@ def check_sizes(
         return
     check_two_classes(labelled, names)
     check_train(job.learn.train, labelled)
+
+
+def _read(
+    context: Context,
+    scene: Scene,
+    labels: Labels | None,
+    cut: Strips,
+    scratch: Path,
+    origin: NDArray[np.float64] | None,
+) -> tuple[list[dict[str, Any]], NDArray[np.float64] | None]:
+    """Read all strips to scratch; return what is known of each, and the origin, which may be given."""
+    work = partial(_read_group, labels, scratch, cut.kept_bytes, context.executor.tasks_per_process)
+    read = partial(_read_strips, context.map, cut, work)
+    if origin is None:
+        return _read_near_0(read, scene)
+    return read("read", centred(scene, origin)), origin
 
 
 def _read_near_0(
@@ -299,6 +347,11 @@ def _extremes(samples: Vectors) -> tuple[list[float], list[float]]:
     return low.tolist(), high.tolist()
 
 
+def _total(found: list[dict[str, Any]], key: str) -> int:
+    """Return the sum of a number over all strips."""
+    return sum(part[key] for part in found)
+
+
 def _count_labels(found: list[dict[str, Any]]) -> dict[int, int]:
     total: dict[int, int] = {}
     for part in found:
@@ -307,9 +360,12 @@ def _count_labels(found: list[dict[str, Any]]) -> dict[int, int]:
     return dict(sorted(total.items()))
 
 
-def _write_row_starts(workspace: Workspace, scratch: Path, strips: list[Block]) -> None:
-    """Write the first sample of every row: which samples a window of rows holds."""
+def _write(workspace: Workspace, name: str, values: NDArray[Any], dim: str) -> None:
+    path = workspace.create_array(name, values.shape, values.dtype, dims=(dim,))
+    write_rows(path, 0, values)
+
+
+def _row_starts(scratch: Path, strips: list[Block]) -> NDArray[np.int64]:
+    """Return the first sample of every row: which samples a window of rows holds."""
     per_row: NDArray[np.int64] = join(scratch, strips, "rows")
-    starts = np.concatenate([[0], np.cumsum(per_row)]).astype(np.int64)
-    path = workspace.create_array("samples/row_start", starts.shape, np.int64, dims=("row",))
-    write_rows(path, 0, starts)
+    return np.concatenate([[0], np.cumsum(per_row)]).astype(np.int64)
