@@ -35,7 +35,7 @@ from eigenscape.base.process.progress import Silent
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.store.siblings import Siblings
 from eigenscape.workflow.choice.accuracy import Accuracy
-from eigenscape.workflow.choice.candidates import LADDER, ROOM, candidate
+from eigenscape.workflow.choice.candidates import LADDER, WIDER, candidate
 from eigenscape.workflow.choice.survey import survey
 from eigenscape.workflow.choice.trials import Trials
 from eigenscape.workflow.choice.tried import SHARED, Interval
@@ -62,7 +62,7 @@ _POINTS = (0.3, 1.0, 2.0, 4.0, 8.0)
 def scored(job: eigenscape.Job, parent: Path) -> Iterator[dict[str, Any]]:
     """Yield the accuracies of each job that fits a scene, by part."""
     scene, on = survey(job), ClusterOptions()
-    options = [one.keys for one in ROOM.rungs[0].options if one.fits(job, scene)]
+    options = [one.keys for one in WIDER.rungs[0].options if one.fits(job, scene)]
     options += [{**LADDER.start, **keys} for keys in EXTRA]
     (parent / "variants").mkdir(parents=True)
     with connect(on, job.limits.threads, job.limits.memory_bytes, Silent().note) as executor:

@@ -11,7 +11,7 @@ from eigenscape.errors import EigenscapeError, OutputError, SceneError
 from eigenscape.job.jobfile import parse_job
 from eigenscape.scenes.open import open_scene
 from eigenscape.tuning.initial import find_bad_bands, job_text, write_new
-from eigenscape.workflow.choice.auto import make_choice
+from eigenscape.workflow.choice.kept import make_choice
 from eigenscape.workflow.stages import stage_keys
 
 

@@ -412,7 +412,7 @@ def test_tune__an_open_job_is_compared_with_what_it_would_choose(write_tunable, 
 @pytest.mark.parametrize("image", [False, True])
 def test_tune__no_choice_on_a_part_sees_labels_that_judge(write_tunable, monkeypatch, image):
     monkeypatch.setattr(auto, "AUTO", read_ladder(RUNGS))
-    monkeypatch.setattr(auto, "ROOM", read_ladder(QUICK_RUNGS))
+    monkeypatch.setattr(auto, "WIDER", read_ladder(QUICK_RUNGS))
     monkeypatch.setattr(auto, "MOST_PIXELS", 400)
     monkeypatch.setattr("eigenscape.workflow.choice.survey.SMALL", 0)
     monkeypatch.setattr("eigenscape.workflow.choice.window.TILE", 10)

@@ -18,9 +18,9 @@ from eigenscape.job.jobfile import parse_job
 from eigenscape.store.manifest import is_run
 from eigenscape.store.run import Run
 from eigenscape.workflow import directories
-from eigenscape.workflow.choice.auto import forget_trials
+from eigenscape.workflow.choice.kept import forget_trials
 from eigenscape.workflow.directories import (
-    ROOM_FILE,
+    WIDER_FILE,
     WINDOW_FILE,
     is_batch,
     is_ours,
@@ -178,7 +178,7 @@ def test_choice__trials_beside_files_of_the_user(tmp_path):
     assert mine.exists()
 
 
-@pytest.mark.parametrize("name", ["variants", WINDOW_FILE, ROOM_FILE])
+@pytest.mark.parametrize("name", ["variants", WINDOW_FILE, WIDER_FILE])
 def test_choice__all_that_it_writes_is_ours_and_goes_with_it(tmp_path, name):
     trials = tmp_path / "first-choice"
     trials.mkdir()

@@ -10,7 +10,7 @@ from eigenscape.errors import EigenscapeError, StoreError, reason_of
 from eigenscape.scenes.registry import located
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
-from eigenscape.workflow.choice.auto import settled
+from eigenscape.workflow.choice.kept import settled
 from eigenscape.workflow.directories import BATCH_TABLE
 from eigenscape.workflow.finished.result import Result
 from eigenscape.workflow.many.outcomes import (

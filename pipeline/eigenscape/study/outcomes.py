@@ -12,7 +12,7 @@ from eigenscape.store.manifest import path_of
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.study.expansion import Variant, expand
-from eigenscape.workflow.choice.auto import settled
+from eigenscape.workflow.choice.kept import settled
 from eigenscape.workflow.directories import STUDY_FILE, check_kept, check_ours, parent_directory
 from eigenscape.workflow.many.outcomes import Outcome, Outcomes, is_finished
 from eigenscape.workflow.stages import STAGES, stage_keys

@@ -34,11 +34,11 @@ TUNING_FILE = "tune.json"
 WINDOW_FILE = "window.npy"
 """Name of the mask of the part of a big scene by which methods are chosen, or that is tuned on."""
 
-ROOM_FILE = "room.npy"
-"""Name of that of the larger part by which a choice goes on where the first one is not sufficient."""
+WIDER_FILE = "room.npy"
+"""Name of that of the wider part by which a choice goes on where the first one is not sufficient."""
 
 _LEFT_AT_ONCE = {
-    "lock", "log.jsonl", "work", "variants", "scenes", "failures", WINDOW_FILE, ROOM_FILE,
+    "lock", "log.jsonl", "work", "variants", "scenes", "failures", WINDOW_FILE, WIDER_FILE,
 }  # fmt: skip
 """What a run, batch, study or tuning may have written when it is killed before its own file above; and all
 that a choice of methods writes, which has no such file."""

@@ -21,13 +21,13 @@ from eigenscape.scenes.ingest.stage import check_sizes
 from eigenscape.spectrum.potential import check_potential_classes
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings, beside
-from eigenscape.workflow.choice.auto import (
+from eigenscape.workflow.choice.auto import plan_choice
+from eigenscape.workflow.choice.kept import (
     HELD_BYTES,
     forget_trials,
     held_bytes,
     known_choice,
     make_choice,
-    plan_choice,
     settled,
     trial_parent,
 )

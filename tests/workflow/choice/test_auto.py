@@ -17,13 +17,14 @@ from eigenscape.job.jobfile import parse_job
 from eigenscape.store.manifest import read_manifest
 from eigenscape.store.run import Run
 from eigenscape.workflow import spine
-from eigenscape.workflow.choice import auto
+from eigenscape.workflow.choice import auto, kept
 from eigenscape.workflow.choice import survey as surveying
-from eigenscape.workflow.choice.auto import known_choice, plan_choice, settled, trial_parent
+from eigenscape.workflow.choice.auto import plan_choice
 from eigenscape.workflow.choice.candidates import read_ladder
+from eigenscape.workflow.choice.kept import known_choice, settled, trial_parent
 from eigenscape.workflow.choice.trials import Scored
 from eigenscape.workflow.choice.window import window_of
-from eigenscape.workflow.directories import ROOM_FILE, WINDOW_FILE
+from eigenscape.workflow.directories import WIDER_FILE, WINDOW_FILE
 from eigenscape.workflow.stages import stage_keys
 from harness import Counted, Notes
 
@@ -209,7 +210,7 @@ def test_run__a_part_need_not_have_labels_to_test_on(two_lines, monkeypatch):
         return found
 
     monkeypatch.setattr(auto, "window_of", part)
-    monkeypatch.setattr(auto, "_room", lambda *given: None)
+    monkeypatch.setattr(auto, "_wider_part", lambda *given: None)
     notes = Notes()
     result = run(load_job(path, ["learn.test=test.npy"]), reporter=notes)
     assert result.scores["protocol"] == "disjoint test file"
@@ -284,12 +285,12 @@ def test_run__a_doubtful_part_is_compared_in_the_whole_scene(
 def test_run__a_large_scene_is_compared_in_a_larger_part_that_holds_its_labels(
     scored, monkeypatch, scattered
 ):
-    monkeypatch.setattr(auto, "MOST_ROOM", 400)
-    make_room = auto.window_of
+    monkeypatch.setattr(auto, "MOST_WIDER", 400)
+    part_of = auto.window_of
 
     def window(job, path, most, seed):
-        found = make_room(job, path, most, seed)
-        if path.name == ROOM_FILE and not scattered:
+        found = part_of(job, path, most, seed)
+        if path.name == WIDER_FILE and not scattered:
             found = replace(found, labelled=10**6, lacking=0.0)
         return found
 
@@ -305,12 +306,12 @@ def test_run__a_large_scene_is_compared_in_a_larger_part_that_holds_its_labels(
 
 @pytest.mark.slow
 def test_run__killed_in_the_larger_part_goes_on_and_leaves_none_of_its_files(scored, monkeypatch):
-    monkeypatch.setattr(auto, "MOST_ROOM", 400)
-    make_room = auto.window_of
+    monkeypatch.setattr(auto, "MOST_WIDER", 400)
+    part_of = auto.window_of
 
     def killed(job, path, *given):
-        found = make_room(job, path, *given)
-        if path.name == ROOM_FILE:
+        found = part_of(job, path, *given)
+        if path.name == WIDER_FILE:
             raise KeyboardInterrupt
         return found
 
@@ -321,7 +322,7 @@ def test_run__killed_in_the_larger_part_goes_on_and_leaves_none_of_its_files(sco
             scored(accuracies)
     (trials,) = Path("runs").glob("*-choice")
     assert {path.name for path in trials.iterdir()} == {
-        "lock", "variants", WINDOW_FILE, ROOM_FILE,
+        "lock", "variants", WINDOW_FILE, WIDER_FILE,
     }  # fmt: skip
     path = run(load_job("ground.toml")).path
     assert trial_parent(path) == trials.resolve()
@@ -369,7 +370,7 @@ def test_run__a_part_decides_where_labels_are_too_many_to_compare_in_the_whole_s
 ):
     path = two_lines()
     take_parts(monkeypatch)
-    monkeypatch.setattr(auto, "MOST_ROOM", 720)
+    monkeypatch.setattr(auto, "MOST_WIDER", 720)
     monkeypatch.setattr(auto, "MOST_COMPARED", 50)
     lacking = partial(replace, lacking=0.02)
     monkeypatch.setattr(auto, "window_of", lambda *given: lacking(window_of(*given)))
@@ -508,7 +509,7 @@ def test_run__labels_that_change_while_methods_are_chosen(two_lines, monkeypatch
     if known:
         run(load_job(path), run_dir="run")
     before = read_manifest(Path("run")).get("choice")
-    asked = auto.known_choice if known else auto.choose
+    asked = kept.known_choice if known else kept.choose
 
     def edited(*given):
         found = asked(*given)
@@ -516,7 +517,7 @@ def test_run__labels_that_change_while_methods_are_chosen(two_lines, monkeypatch
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(auto, asked.__name__, edited)
+        patch.setattr(kept, asked.__name__, edited)
         with pytest.raises(SceneError, match=r"^labels\.npy changed while methods were chosen"):
             run(load_job(path), run_dir="run")
     assert read_manifest(Path("run")).get("choice") == before

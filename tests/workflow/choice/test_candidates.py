@@ -7,9 +7,9 @@ from eigenscape.workflow.choice.candidates import (
     CLUSTERS,
     GRAPHLESS,
     LADDER,
-    ROOM,
     SCATTERED,
-    VAST,
+    WIDER,
+    WITH_EIGENVECTORS,
     Option,
     candidate,
 )
@@ -22,7 +22,9 @@ def job_of(**tables):
     return parse_job({"scene": {"path": "scene.tif"}, **tables})
 
 
-@pytest.mark.parametrize("ladder", [LADDER, SCATTERED, CLUSTERS, AUTO, GRAPHLESS, VAST, ROOM])
+@pytest.mark.parametrize(
+    "ladder", [LADDER, SCATTERED, CLUSTERS, AUTO, GRAPHLESS, WITH_EIGENVECTORS, WIDER]
+)
 def test_ladders__every_option_is_a_job(ladder):
     for rung in ladder.rungs:
         for option in rung.options:
@@ -64,7 +66,7 @@ def test_option__sets_no_more_noise_fractions_than_there_are_bands():
 
 
 def test_widened__adds_to_the_first_rung():
-    first, *others = ROOM.rungs
+    first, *others = WIDER.rungs
     assert first.options[: len(GRAPHLESS.rungs[0].options)] == GRAPHLESS.rungs[0].options
     assert any("graph.bandwidth" in option.keys for option in first.options)
     assert others == [*GRAPHLESS.rungs[1:]]

@@ -1,31 +1,25 @@
 """``learn.method = "auto"``: a job whose methods are open becomes one that says them, before its stages run.
 
 A handful of jobs is tried on the scene, or on a part of a large one, by draws of its own labels; the same on
-every machine, so the choice depends on the scene and the seed alone. It is kept in the manifest of the run,
-and a run that goes on does not choose again. What is tried lies beside the run until it is finished.
+every machine, so the choice depends on the scene and the seed alone. Where and how long it is kept:
+`eigenscape.workflow.choice.kept`.
 """
 
-import shutil
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from eigenscape.base.files.whole import explain_write_errors
-from eigenscape.base.memory import anonymous_bytes, collected_quickly, release
+from eigenscape.base.memory import collected_quickly
 from eigenscape.base.process.progress import Reporter, Silent
 from eigenscape.clusters import ClusterOptions, Executor, connect
-from eigenscape.errors import SceneError, StoreError
-from eigenscape.job.choices import show
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.nested import Part
 from eigenscape.learn.propagate.sizes import EXACT_ROWS
 from eigenscape.scenes.ingest.content import check_two_classes
-from eigenscape.store.lock import hold
-from eigenscape.store.manifest import read_manifest
-from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.workflow.choice.accuracy import Accuracy
 from eigenscape.workflow.choice.candidates import (
@@ -33,18 +27,24 @@ from eigenscape.workflow.choice.candidates import (
     FEW_LABELS,
     GRAPHLESS,
     PROBE,
-    ROOM,
-    VAST,
+    WIDER,
+    WITH_EIGENVECTORS,
     Ladder,
     candidate,
     fitted,
 )
-from eigenscape.workflow.choice.search import QUICK_PIXELS, Search, Unlimited
+from eigenscape.workflow.choice.descriptions import (
+    NO_LABELS,
+    NOTHING_TO_TRY,
+    describe_choice,
+    describe_few_labels,
+    describe_plan,
+)
+from eigenscape.workflow.choice.search import Search, Unlimited
 from eigenscape.workflow.choice.survey import Survey, survey
 from eigenscape.workflow.choice.tried import Interval, Tried, lead
 from eigenscape.workflow.choice.window import Window, window_of
-from eigenscape.workflow.directories import ROOM_FILE, WINDOW_FILE, check_ours, is_ours
-from eigenscape.workflow.stages import check_inputs_unchanged, stage_keys
+from eigenscape.workflow.directories import WIDER_FILE, WINDOW_FILE
 
 MOST_PIXELS = 4096
 """Pixels of the part of a scene by which methods are chosen; a small image is taken whole."""
@@ -53,8 +53,8 @@ MOST_COMPARED = 2**15
 """Labelled pixels that jobs are compared by, at most: more would take longer than the run. Measured: 354 s
 with 108,111 pixels, six jobs and ten draws each."""
 
-MOST_ROOM = EXACT_ROWS
-"""Pixels of a scene, or of a larger part of one, in which jobs with graphs are compared with others, at most.
+MOST_WIDER = EXACT_ROWS
+"""Pixels of a scene, or of a wider part of one, in which jobs with graphs are compared with others, at most.
 Harmonic functions and regularisation take few iterations there."""
 
 MOST_SOLVED = 2**20
@@ -62,10 +62,10 @@ MOST_SOLVED = 2**20
 640,976 pixels, which the run does not spend again if that job is chosen."""
 
 _HELD = 0.9
-"""Share of the labels that the larger part holds at least."""
+"""Share of the labels that the wider part holds at least."""
 
 _SUFFICIENT = 2**13
-"""Labelled pixels of the larger part that are enough, whatever the scene has beside."""
+"""Labelled pixels of the wider part that are enough, whatever the scene has beside."""
 
 LEAST_LABELS = 10
 """Labelled pixels of a class, on average, below which nothing is tried."""
@@ -82,16 +82,6 @@ _MOST_LACKING = 0.01
 """Share of the labelled pixels whose classes a part may lack: mistakes with them cannot be seen there.
 Measured: 0 to 0.2 % on Indian Pines, EnMAP and Urban, 2.5 % on polygons of Landsat, where the method that is
 best on the part has 20 points less in the whole scene."""
-
-HELD_BYTES = 96 * 2**20
-"""Bytes that a process holds after a choice: libraries and compiled kernels of all methods. Measured with
-tests/bench/memory.py: 39 to 64 MiB on scenes of 2,000 and 160,000 pixels, 92 MiB on one of 20,000."""
-
-_FIRST_STAGE = 120 * 2**20
-"""Bytes of libraries that the plan of the first stage counts already."""
-
-ENTRY = "choice"
-"""Key of the choice in the manifest."""
 
 
 @dataclass(frozen=True)
@@ -114,136 +104,52 @@ class Choice:
         return {"job": key, "values": dict(self.values), "said": list(self.notes)}
 
 
-def settle(job: Job, choice: Choice) -> Job:
-    """Return a job with its methods as they were chosen."""
-    closed = job.model_copy(update={"preset": None})
-    return candidate(closed, choice.values).job
+@dataclass(frozen=True)
+class _Surveyed:
+    """An open job, and what is known before anything is tried.
 
-
-def settled(job: Job, keys: dict[str, str], path: Path) -> tuple[Job, dict[str, str]]:
-    """Return a job as its run directory has settled it, and its keys.
-
-    Where nothing was chosen yet, or is to be chosen, they are those that were given.
-    """
-    choice = known_choice(keys, path) if job.open else None
-    if choice is None:
-        return job, keys
-    job = settle(job, choice)
-    return job, stage_keys(job)
-
-
-def known_choice(keys: Mapping[str, str], path: Path) -> Choice | None:
-    """Return what an earlier call has chosen for the job of some keys, None if none has."""
-    try:
-        entry = read_manifest(path).get(ENTRY)
-    except StoreError:
-        return None  # `run` says what is wrong with it
-    if entry is None or entry["job"] != keys["export"]:
-        return None
-    return Choice(entry["values"], tuple(entry["said"]))
-
-
-def trial_parent(path: Path) -> Path:
-    """Return where the jobs are tried that a run chooses among."""
-    return path.with_name(f"{path.name}-choice")
-
-
-def make_choice(
-    job: Job,
-    keys: Mapping[str, str],
-    path: Path,
-    *,
-    on: ClusterOptions,
-    reporter: Reporter,
-    executor: Executor | None = None,
-) -> tuple[Job, dict[str, str], tuple[str, ...]]:
-    """Choose the methods that a job leaves open, or take those that an earlier call has chosen.
-
-    Parameters
+    Attributes
     ----------
-    job, keys
-        An open job, and its keys.
-    path
-        Its run directory.
-    on, reporter, executor
-        As in `eigenscape.run`.
-
-    Returns
-    -------
+    scene
+        What its scene is.
+    small
+        Keys that a scene of few pixels needs.
     job
-        The job with its methods.
-    keys
-        Its keys, of the files by which they were chosen.
-    notes
-        How they were chosen, in lines.
-
-    Raises
-    ------
-    InputError
-        The scene or its labels cannot be read.
-    SceneError
-        A file has changed since the keys were made: what was tried is deleted.
+        The job with these.
+    untried
+        The choice where nothing is to be tried, as labels are missing or few; otherwise None.
     """
-    began = time.time()
-    if (choice := known_choice(keys, path)) is not None:
-        return *_settle_unchanged(job, keys, choice, began), choice.notes
-    parent = trial_parent(path)
-    check_ours(parent)
-    with explain_write_errors(parent):
-        parent.mkdir(parents=True, exist_ok=True)
-    with hold(parent, reporter.note):
-        if (choice := known_choice(keys, path)) is None:
-            choice = choose(job, parent, on, reporter, executor)
-            try:
-                chosen, chosen_keys = _settle_unchanged(job, keys, choice, began)
-            except SceneError:
-                # The directory of the next call has another key in its name.
-                forget_trials(path)
-                raise
-            directory = Run(path)
-            with directory.lock(reporter.note):
-                directory.manifest[ENTRY] = choice.to_json(keys["export"])
-                directory.save_manifest()
-        else:
-            chosen, chosen_keys = _settle_unchanged(job, keys, choice, began)
-    for line in choice.notes:
-        reporter.note(line)
-    return chosen, chosen_keys, choice.notes
+
+    scene: Survey
+    small: Mapping[str, Any]
+    job: Job
+    untried: Choice | None
 
 
-def _settle_unchanged(
-    job: Job, keys: Mapping[str, str], choice: Choice, began: float
-) -> tuple[Job, dict[str, str]]:
-    """Return a job with its methods and its keys, of the files that the keys of the open job describe."""
-    chosen = settle(job, choice)
-    chosen_keys = stage_keys(chosen)
-    # Last: a file that changes later is noticed by the stage that reads it.
-    check_inputs_unchanged(job, keys, began)
-    return chosen, chosen_keys
-
-
-def held_bytes() -> int:
-    """Return the memory that this process holds after a choice, in libraries and kernels, as measured."""
-    release()
-    return max(HELD_BYTES, anonymous_bytes() - _FIRST_STAGE)
-
-
-def forget_trials(path: Path) -> None:
-    """Delete what was tried for a run that is finished."""
-    parent = trial_parent(path)
-    if is_ours(parent):
-        shutil.rmtree(parent, ignore_errors=True)
+def _survey_job(job: Job) -> _Surveyed:
+    """Survey the scene of a job; decide at once where there is nothing to compare jobs by."""
+    scene = survey(job)
+    small = fitted(job, scene)
+    job = candidate(job, small).job
+    untried = None
+    if not scene.labelled:
+        untried = Choice({**small, "learn.method": job.learn.method}, (NO_LABELS,))
+    else:
+        check_two_classes(scene.labelled, scene.names)
+        if has_few_labels(scene):
+            note = f"{describe_few_labels(scene)}, nothing was tried"
+            untried = Choice({**small, **FEW_LABELS}, (note,))
+    return _Surveyed(scene, small, job, untried)
 
 
 def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
     """Return the candidates, about, and the notes that list them; none of both without labels."""
-    scene = survey(job)
-    job = candidate(job, fitted(job, scene)).job
+    surveyed = _survey_job(job)
+    job, scene = surveyed.job, surveyed.scene
     if not scene.labelled:
         return [], ()
-    check_two_classes(scene.labelled, scene.names)
-    if has_few_labels(scene):
-        return [candidate(job, FEW_LABELS).job], ("methods for few labels: nothing is tried",)
+    if surveyed.untried is not None:
+        return [candidate(job, FEW_LABELS).job], (NOTHING_TO_TRY,)
     tried = [
         (rung.name, option.keys_on(scene))
         for rung in AUTO.rungs
@@ -251,26 +157,10 @@ def plan_choice(job: Job) -> tuple[list[Job], tuple[str, ...]]:
         if option.keys and option.fits(job, scene)
     ]
     jobs = [candidate(job, {**AUTO.start, **keys}).job for _, keys in tried]
-    further = sum(option.fits(job, scene) for option in ROOM.rungs[0].options)
-    how, things = (
-        ("cross-validation", "samples") if scene.table else ("blocked cross-validation", "pixels")
-    )
-    return jobs, (
-        f"methods are chosen before the first stage, by {how} on "
-        f"{_compared(scene):,} of {scene.pixels:,} {things}, in steps:",
-        *(
-            f"  {name}: {', '.join(f'{key} = {show(value)}' for key, value in keys.items())}"
-            for name, keys in tried
-        ),
-        *(
-            (
-                f"  if this part is not sufficient: up to {further} further methods, on all or more of "
-                "the scene",
-            )
-            if not scene.table and is_compared_in_part(scene)
-            else ()
-        ),
-    )
+    further = None
+    if not scene.table and is_compared_in_part(scene):
+        further = sum(option.fits(job, scene) for option in WIDER.rungs[0].options)
+    return jobs, describe_plan(scene, _compared(scene), tried, further)
 
 
 def has_few_labels(scene: Survey) -> bool:
@@ -301,29 +191,19 @@ def choose(
     Parameters
     ----------
     job, on, reporter, executor
-        See `make_choice`.
+        See `eigenscape.workflow.choice.kept.make_choice`.
     parent
         The directory.
     part
         Labels that the choice may see: all, or those that no verdict is held on.
     """
-    scene = survey(job)
-    small = fitted(job, scene)
-    job = candidate(job, small).job
-    if not scene.labelled:
-        return Choice(
-            {**small, "learn.method": job.learn.method},
-            ("no labels: the methods are the defaults",),
-        )
-    check_two_classes(scene.labelled, scene.names)
-    total, classes = sum(scene.labelled.values()), len(scene.labelled)
-    if has_few_labels(scene):
-        note = f"methods for few labels ({total} of {classes} classes), nothing was tried"
-        return Choice({**small, **FEW_LABELS}, (note,))
+    surveyed = _survey_job(job)
+    if surveyed.untried is not None:
+        return surveyed.untried
+    job, scene, small = surveyed.job, surveyed.scene, surveyed.small
     with explain_write_errors(parent):
         (parent / "variants").mkdir(parents=True, exist_ok=True)
     window = window_of(job, parent / WINDOW_FILE, _compared(scene), job.learn.seed)
-    where = window.notes
     limits = job.limits
     connection = (
         nullcontext(executor) if executor is not None
@@ -332,50 +212,126 @@ def choose(
     siblings = Siblings((parent / "variants").iterdir)
     with connection as connected, collected_quickly():
         scorer = Accuracy(parent, on, Silent(), connected, siblings)
-        split = job.learn.split if scene.table or _splits(job) else "blocked"
-
-        def climb(ladder: Ladder, tried_on: Job) -> tuple[Search, list[Tried]]:
-            search = Search(
-                tried_on, scene, split, scorer, Unlimited(), reporter, name="choice", part=part,
-                final_draws=ladder.rungs[-1].draws,
-            )  # fmt: skip
-            return search, search.climb(ladder)
-
-        # A few labels in a part decide nothing: then the whole scene, or a larger part, decides.
-        # Where a part is doubtful, or no job with a graph is clearly ahead of those without, its best job
-        # is compared with others there, if that is not too long.
-        best: list[Tried] = []
-        partial = bool(where) and not scene.table
-        if not partial or window.labelled >= LEAST_LABELS * classes:
-            search, best = climb(AUTO, window.job)
-        room = _room(job, scene, parent) if partial else None
-        if room is not None and (
-            not best
-            or _is_doubtful(search, best[0], window)
-            or any(map(_is_noisy, climb(PROBE, room.job)[1]))
-        ):
-            wider, found = climb(room.ladder, room.job)
-            rivals = (
-                [wider.add(candidate(room.job, best[0].candidate.values), "part")] if best else []
-            )
-            found = wider.finish([*found, *rivals]) if rivals else found
-            if found or not best:
-                where, search, best = room.notes, wider, found
-        tie = ""
-        if best and best[0].accuracy:
-            chosen, tie = search.settle_tie(best[0], search.tried.values())
-            best = [chosen]
-    failures = [one.error for one in search.tried.values() if one.error is not None]
-    if not best and failures:
-        raise failures[0]
-    if not best or not best[0].accuracy:
-        note = f"methods for few labels ({total} of {classes} classes): none was left to test on"
+        climb = partial(_climb, job, scene, scorer, reporter, part)
+        found = _search_part(climb, scene, window)
+        if window.notes and not scene.table:
+            found = _search_wider_part(climb, found, job, scene, window, parent)
+        best, tie = (None, "") if found is None else found.settle_tie()
+    if best is None and found is not None and found.failures:
+        raise found.failures[0]
+    if found is None or best is None or not best.accuracy:
+        note = f"{describe_few_labels(scene)}: none was left to test on"
         return Choice({**small, **FEW_LABELS}, (note,))
-    return Choice({**small, **best[0].candidate.values}, _describe(search, best[0], where, tie))
+    notes = describe_choice(found.search, best, found.where, tie)
+    return Choice({**small, **best.candidate.values}, notes)
 
 
 @dataclass(frozen=True)
-class _Room:
+class _Found:
+    """The jobs that were compared in one place.
+
+    Attributes
+    ----------
+    search
+        What was tried.
+    best
+        Jobs that the last rung has kept, the best first; none where all have failed.
+    where
+        Part of the scene by which they were compared, in words; empty for a small scene.
+    """
+
+    search: Search
+    best: list[Tried]
+    where: str
+
+    @property
+    def failures(self) -> list[Exception]:
+        """Errors of the jobs that failed."""
+        return [one.error for one in self.search.tried.values() if one.error is not None]
+
+    def settle_tie(self) -> tuple[Tried | None, str]:
+        """Return the job to take, None if there is none, and what decided if it was not the squares."""
+        if not self.best:
+            return None, ""
+        if not self.best[0].accuracy:
+            return self.best[0], ""
+        return self.search.settle_tie(self.best[0], self.search.tried.values())
+
+
+def _climb(
+    job: Job,
+    scene: Survey,
+    scorer: Accuracy,
+    reporter: Reporter,
+    part: Part,
+    ladder: Ladder,
+    tried_on: Job,
+    where: str,
+) -> _Found:
+    """Try the jobs of a ladder on a job of the scene or of a part of it."""
+    search = Search(
+        tried_on, scene, job.learn.split if scene.table or _splits(job) else "blocked", scorer,
+        Unlimited(), reporter, name="choice", part=part, final_draws=ladder.rungs[-1].draws,
+    )  # fmt: skip
+    return _Found(search, search.climb(ladder), where)
+
+
+def _search_part(
+    climb: Callable[[Ladder, Job, str], _Found], scene: Survey, window: Window
+) -> _Found | None:
+    """Return the best job on the first part, or in a small scene; None if the part has few labels."""
+    # A few labels in a part decide nothing: then the whole scene, or a wider part, decides.
+    enough = window.labelled >= LEAST_LABELS * len(scene.labelled)
+    if enough or scene.table or not window.notes:
+        return climb(AUTO, window.job, window.notes)
+    return None
+
+
+def _search_wider_part(
+    climb: Callable[[Ladder, Job, str], _Found],
+    found: _Found | None,
+    job: Job,
+    scene: Survey,
+    window: Window,
+    parent: Path,
+) -> _Found | None:
+    """Return the best job in the whole scene or a wider part, if the first part is not sufficient.
+
+    Where that part is doubtful, or no job with a graph is clearly ahead of those without, its best job is
+    compared with others, if that is not too long.
+
+    Parameters
+    ----------
+    climb
+        Tries the jobs of a ladder.
+    found
+        What was found on the first part; returned where that is sufficient.
+    job, scene, parent
+        As in `choose`.
+    window
+        The first part.
+    """
+    wider = _wider_part(job, scene, parent)
+    if wider is None:
+        return found
+    first = found.best[0] if found is not None and found.best else None
+    if (
+        found is not None
+        and first is not None
+        and not _is_doubtful(found.search, first, window)
+        and not any(map(_is_noisy, climb(PROBE, wider.job, "").best))
+    ):
+        return found
+    there = climb(wider.ladder, wider.job, wider.notes)
+    if first is None:
+        return there
+    rival = there.search.add(candidate(wider.job, first.candidate.values), "part")
+    best = there.search.finish([*there.best, rival])
+    return replace(there, best=best) if best else found
+
+
+@dataclass(frozen=True)
+class WiderPart:
     """Where the best job of a doubtful part is compared with others.
 
     Attributes
@@ -393,21 +349,21 @@ class _Room:
     ladder: Ladder
 
 
-def _room(job: Job, scene: Survey, parent: Path) -> _Room | None:
-    """Return the whole scene, or a larger part that holds its labels; None where that takes too long."""
+def _wider_part(job: Job, scene: Survey, parent: Path) -> WiderPart | None:
+    """Return the whole scene, or a wider part that holds its labels; None where that takes too long."""
     total = sum(scene.labelled.values())
-    most = MOST_ROOM if total <= MOST_COMPARED else MOST_ROOM * MOST_COMPARED // total
-    larger = window_of(job, parent / ROOM_FILE, most, job.learn.seed)
+    most = MOST_WIDER if total <= MOST_COMPARED else MOST_WIDER * MOST_COMPARED // total
+    larger = window_of(job, parent / WIDER_FILE, most, job.learn.seed)
     reason = "because a smaller part is not sufficient"
     if not larger.notes:
-        return _Room(job, f"the whole scene, {reason}", ROOM)
+        return WiderPart(job, f"the whole scene, {reason}", WIDER)
     if not _leaves_out(larger, total):
-        return _Room(larger.job, f"{larger.notes}, {reason}", ROOM)
+        return WiderPart(larger.job, f"{larger.notes}, {reason}", WIDER)
     if total > MOST_COMPARED:
         return None
     # Labels that are scattered over a large scene: spreading them on graphs of all of it takes too long.
-    ladder = VAST if scene.pixels <= MOST_SOLVED else GRAPHLESS
-    return _Room(job, f"the whole scene, {reason}", ladder)
+    ladder = WITH_EIGENVECTORS if scene.pixels <= MOST_SOLVED else GRAPHLESS
+    return WiderPart(job, f"the whole scene, {reason}", ladder)
 
 
 def is_scattered(part: Window, scene: Survey) -> bool:
@@ -439,30 +395,3 @@ def _is_noisy(one: Tried) -> bool:
 
 def _splits(job: Job) -> bool:
     return "split" in job.learn.model_fields_set
-
-
-def _describe(search: Search, best: Tried, where: str, tie: str) -> tuple[str, ...]:
-    """Return what was chosen, by what margin, and on what."""
-    others = [one for one in search.tried.values() if one is not best and one.accuracy]
-    first = next(iter(search.tried.values()))
-    count = sum(one.drawn > 0 for one in search.tried.values())
-    lines = [
-        f"methods chosen among {count} on {where or 'the scene'}: "
-        + ", ".join(f"{key} = {show(value)}" for key, value in best.candidate.values.items()),
-    ]
-    if others:
-        over = ""
-        if best is not first and first.accuracy:
-            over = f", {lead(best, first)} over {first.candidate.title}"
-        half = " with half of the labels to learn from:" if search.job.learn.train == "all" else ""
-        second = max(others, key=lambda one: one.mean(one.drawn))
-        lines.append(
-            f"accuracy there{half} {Interval.of(best.accuracy)}{over}; the next: "
-            f"{100 * second.mean(second.drawn):.1f} % ({second.candidate.title})"
-        )
-        if second.slow and second.mean(second.drawn) > best.mean(best.drawn):
-            lines.append(
-                f"the next is ahead by no more than {lead(second, best)}, and takes much longer in a scene "
-                f"of more than {QUICK_PIXELS:,} pixels"
-            )
-    return (*lines, tie) if tie else tuple(lines)

@@ -186,10 +186,10 @@ GRAPHLESS = read_ladder(_TABLES["graphless"])
 """Jobs that are quick on a whole scene. `eigenscape tune` tries them first; ``auto`` does where a part of the
 scene holds too few labels or is doubtful."""
 
-VAST = widened(GRAPHLESS, read_options(_TABLES["vast"]["options"]))
+WITH_EIGENVECTORS = widened(GRAPHLESS, read_options(_TABLES["eigenvectors"]["options"]))
 """These, and one by eigenvectors: what ``auto`` compares in a large scene whose labels are scattered."""
 
-ROOM = widened(VAST, read_options(_TABLES["room"]["options"]))
+WIDER = widened(WITH_EIGENVECTORS, read_options(_TABLES["wider"]["options"]))
 """These, and jobs with graphs: what ``auto`` compares in a part that is large enough."""
 
 PROBE = read_ladder(_TABLES["probe"])
