@@ -128,20 +128,6 @@ def test_project_plan__counts_a_potential():
     assert relative.scratch_bytes == strong.scratch_bytes
 
 
-def test_learn__smoothing_holds_every_group_of_classes():
-    def peak(classes, smoothing=1.0):
-        tables = {"scene": {"path": "none.tif"}, "learn": {"smoothing": smoothing}}
-        labelled = dict.fromkeys(range(1, classes + 1), 5)
-        job = parse_job(tables)
-        return Sizes(job, 10**6, 20, 10, 1, 10**10, None, labelled=labelled).learn().peak_bytes
-
-    group = 10**6 * 32 * 4
-    assert peak(30) == peak(5)
-    assert peak(40) - peak(30) == group
-    assert peak(100) - peak(30) == 3 * group
-    assert peak(100, smoothing=0.0) < peak(30)
-
-
 def test_learn__many_labelled_pixels_are_planned_as_measured():
     # 679 x 944 pixels, two polygons over most of them: tests/bench/matrix.py, "scene.labels_field=kind".
     job = parse_job({"scene": {"path": "none.tif"}, "spectrum": {"dimension": 8}})

@@ -7,25 +7,19 @@ measurements.
 import math
 from dataclasses import dataclass, replace
 
-from eigenscape.base.footprint import Footprint
-from eigenscape.base.memory import rows_within
 from eigenscape.export.canvas import STRIP_BYTES
 from eigenscape.export.format import Amounts, formats_of
 from eigenscape.features.method import Table, feature_method
 from eigenscape.features.spatial.filtering import filtered_footprint
 from eigenscape.graph.footprint import graph_footprint
 from eigenscape.job.sizes import JobSizes
-from eigenscape.labels.training import CALIBRATING_TRIALS
-from eigenscape.learn.decide.sampling import MOST_CALLED, MOST_VALUES
-from eigenscape.learn.decide.smoothing import array_count
-from eigenscape.learn.method import Classifier, Samples, learn_method
+from eigenscape.learn.footprint import learn_footprint
+from eigenscape.learn.method import learn_method
 from eigenscape.neighbors.method import Table as NeighborTable
 from eigenscape.neighbors.method import neighbor_method
 from eigenscape.scenes.ingest.footprint import ingest_footprint
 from eigenscape.scenes.types import Scene
 from eigenscape.spectrum.footprint import spectrum_footprint
-from eigenscape.spectrum.kernels.gather import WIDTH
-from eigenscape.store.arrays import chunk_rows, stored_bytes
 
 _MIB = 2**20
 
@@ -35,9 +29,6 @@ _BASES = {
 }  # fmt: skip
 """MiB of libraries and compiled kernels: those of a stage stay for the next ones. Measured on a scene of
 2,000 pixels, with a little to spare: another machine has other versions of them."""
-
-_CALIBRATED = 20_000
-"""Samples, at most, whose probabilities are calibrated at once, where there are many classes."""
 
 _DRIVER_BASE, _DRIVER_SAMPLE = 154 * _MIB, 160
 _DRAWING_BASE, _DRAWN_PIXEL, _DRAWN_PIXELS = 224 * _MIB, 330, 600_000
@@ -152,56 +143,8 @@ class Sizes(JobSizes):
         return replace(planned, peak_bytes=max(planned.peak_bytes, own))
 
     def learn(self) -> StagePlan:
-        """Count blocks of eigenvectors, or groups of fields."""
-        modes = self.job.spectrum.dimension + 1
-        tasks, rows = self.step(chunk_rows(self.n, 4), 12 * modes)
-        rows = min(rows, rows_within(self.budget, 12 * modes))
-        rows = max(rows, chunk_rows(self.n, 4 * modes))
-        most = min(self.tasks, -(-self.n // rows))
-        each: float = min(self.n / most, rows) * 4 * modes * 3
-        known, drawn, calibrated = self.labelled, 0.0, float(min(self.n, _CALIBRATED))
-        labelled = math.inf if known is None else float(sum(known.values()))
-        if known:
-            # Draws of training pixels take 108 bytes of each that has a label, as measured.
-            drawn = 120 * labelled
-            calibrated = max(calibrated, min(labelled, MOST_VALUES // len(known)))
-        calibrating = self.heap + max(1300 * calibrated, drawn)
-        method = learn_method(self.job)
-        # Class and confidence; entropy where classes have probabilities.
-        arrays = (2, 4, 4) if isinstance(method, Classifier) else (2, 4)
-        disk = sum(stored_bytes(self.n, size) for size in arrays)
-        usual = Footprint(2 * tasks, each, 30.0 * self.n, disk, before=calibrating, most=most)
-        # All labels, and the draws of two kinds of split.
-        fits = 1 + 2 * (self.job.learn.trials + CALIBRATING_TRIALS)
-        classes = math.inf if known is None else float(len(known))
-        fields = fits * classes
-        samples = Samples(
-            self.n, modes, self.job.neighbors.k, self.tasks, self.budget, usual, classes, fields,
-            labelled,
-        )  # fmt: skip
-        needs = method.footprint(samples)
-        if known and isinstance(method, Classifier):
-            # Of the labelled samples: coordinates or features, numbers, classes and zones, and for every fit
-            # its training set; its calls and some scores, once more where maps are smoothed.
-            called = MOST_CALLED * (2 if self.job.learn.test is not None else 1)
-            held = 2 * MOST_VALUES / max(1, self.job.learn.trials)
-            read = min(labelled, (called + held) / classes + 4)
-            of_fit = (1 if classes <= 128 else 2) * labelled + read * (4 * classes + 8)
-            kept = labelled * (4 * max(modes, self.d) + 32 + fits)
-            kept += of_fit * fits * (2 if self.job.learn.smoothing else 1)
-            needs = replace(needs, scratch=needs.scratch + kept)
-        if self.job.learn.smoothing:
-            # Edges of the pixels; shares, their image and a spare array, in memory if they fit.
-            count = 0 if known is None else len(known)
-            group = array_count(count) * self.n * WIDTH * 4
-            inside = group <= self.budget
-            bundles = min(self.tasks, fits if count > WIDTH / 2 else fields // (WIDTH / 2) + 1)
-            smoothing = bundles * (group + self.heap) if inside else 0
-            needs = replace(
-                needs, before=max(needs.before, smoothing),
-                scratch=needs.scratch + 150.0 * self.n + group * (not inside),
-            )  # fmt: skip
-        return self._stage("learn", **vars(needs))
+        """See `eigenscape.learn.footprint`."""
+        return self._stage("learn", **vars(learn_footprint(self)))
 
     def export(self) -> StagePlan:
         """Count strips of the rasters, and what each format takes beside them."""
