@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
 from eigenscape.base.files.mapped import clear_scratch, save_array
@@ -367,33 +368,11 @@ class Subspace:
         """Return the state after a pass whose filter is done: Ritz vectors, and their residuals."""
         problem, number, locked = self.problem, state.passes, state.locked
         step, fixed = f"{problem.name}-{number}", locked * WIDTH
-        filtered = problem.vectors(state.files)[locked:]
-        groups, active = list(range(filtered.groups)), range(locked, len(state.files))
-        parts = self.row_parts(len(groups))
+        filtered, active = problem.vectors(state.files)[locked:], range(locked, len(state.files))
         if begun.rotation is None:
-            image = problem.named(f"image-{number}", active)
-            if parts is not None:
-                parts.image(f"image-{step}", filtered, image, "Rayleigh-Ritz")
-            else:
-                work: Any = tasks.Image(problem, filtered, image)
-                self.run(f"image-{step}", work, groups, label="Rayleigh-Ritz")
-            gram = algebra.Gram(filtered, (filtered, image))
-            items = gram.items(gram.ranges)
-            sums = self.run("gram", gram, items, label="Rayleigh-Ritz", keep=False)
-            G, H = gram.assemble(items, sums)
-            if not (np.isfinite(G).all() and np.isfinite(H).all()):
-                raise self._damaged()
-            rotation = rayleigh_ritz(G, H)
-            file = str(problem.directory / f"rotation-{number}.npy")
-            save_array(file, rotation.C)
-            begun = replace(begun, rotation=file)
-            after = replace(
-                state,
-                values=state.values[:fixed] + tuple(map(float, rotation.values)),
-                products=state.products + len(groups),
-                begun=begun,
-            )
-            state = self.note(after, state)
+            state = self._rayleigh_ritz(state, begun, filtered)
+            assert state.begun is not None, "the rotation is noted in it"
+            begun = state.begun
         assert begun.rotation is not None, "it is known by now"
         values = np.array(state.values[fixed:])
         following = problem.named(f"pass-{number + 1}", active)
@@ -402,14 +381,11 @@ class Subspace:
         work = algebra.Rotate(filtered, rotated, begun.rotation, rank(values), number, tile)
         ranges = blocks(problem.operator.rows, columns.rotation_rows(problem.operator.rows, tile))
         self.run(f"rotate-{step}", work, ranges, label="rotating")
-        norms: list[list[float]] = [[0.0] * WIDTH] * len(groups)
-        if begun.measured and parts is not None and not begun.balanced:
-            norms = parts.residuals(f"residual-{step}", rotated, values, "residuals")
-        elif begun.measured:
+        norms = (0.0,) * rotated.columns
+        if begun.measured:
             even = following if begun.balanced else None
-            work = tasks.Residuals(problem, rotated, values, even)
-            norms = self.run(f"residual-{step}", work, groups, label="residuals")
-        residuals = state.residuals[:fixed] + tuple(norm for group in norms for norm in group)
+            norms = self._measure(f"residual-{step}", rotated, values, even)
+        residuals = state.residuals[:fixed] + norms
         gained = max(residuals[: state.goal]) * _LEAST_GAIN < max(state.residuals[: state.goal])
         after = replace(
             state,
@@ -419,10 +395,49 @@ class Subspace:
             halves=state.halves and (gained or not begun.halves),
             gained=gained,
             passes=number + 1,
-            products=state.products + len(groups) * begun.measured,
+            products=state.products + filtered.groups * begun.measured,
             begun=None,
         )
         return self.note(after, state)
+
+    def _rayleigh_ritz(self, state: State, begun: Pass, filtered: Vectors) -> State:
+        """Return the state with the Ritz values of the filtered columns; their rotation is on disk."""
+        problem, number, fixed = self.problem, state.passes, state.locked * WIDTH
+        step, label = f"image-{problem.name}-{number}", "Rayleigh-Ritz"
+        image = problem.named(f"image-{number}", range(state.locked, len(state.files)))
+        parts = self.row_parts(filtered.groups)
+        if parts is not None:
+            parts.image(step, filtered, image, label)
+        else:
+            work = tasks.Image(problem, filtered, image)
+            self.run(step, work, list(range(filtered.groups)), label=label)
+        gram = algebra.Gram(filtered, (filtered, image))
+        items = gram.items(gram.ranges)
+        G, H = gram.assemble(items, self.run("gram", gram, items, label=label, keep=False))
+        if not (np.isfinite(G).all() and np.isfinite(H).all()):
+            raise self._damaged()
+        rotation = rayleigh_ritz(G, H)
+        file = str(problem.directory / f"rotation-{number}.npy")
+        save_array(file, rotation.C)
+        after = replace(
+            state,
+            values=state.values[:fixed] + tuple(map(float, rotation.values)),
+            products=state.products + filtered.groups,
+            begun=replace(begun, rotation=file),
+        )
+        return self.note(after, state)
+
+    def _measure(
+        self, step: str, vectors: Vectors, values: NDArray[np.float64], even: Vectors | None
+    ) -> tuple[float, ...]:
+        """Return the residual of each Ritz vector; with stiff rows, write the balanced vectors to `even`."""
+        parts = self.row_parts(vectors.groups)
+        if parts is not None and even is None:
+            norms = parts.residuals(step, vectors, values, "residuals")
+        else:
+            work = tasks.Residuals(self.problem, vectors, values, even)
+            norms = self.run(step, work, list(range(vectors.groups)), label="residuals")
+        return tuple(norm for group in norms for norm in group)
 
     def _retreat(self, state: State, balanced: bool) -> State:
         """Go on from the vectors before a filter that overflowed, by one that is safer.
