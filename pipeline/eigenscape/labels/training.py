@@ -353,40 +353,62 @@ def plan_fits(
     def labelled(sets: list[NDArray[np.bool_]]) -> Labelled:
         return Labelled(sample, classes, numbers, np.array(sets), disjoint)
 
-    sets: list[NDArray[np.bool_]] = []
-
-    def own(draws: Draws, trials: int) -> dict[str, list[int]]:
-        """Add the training sets of some draws; return which fits each protocol owns."""
-        fits = {}
-        for split in draws.protocols:
-            fits[split] = list(range(len(sets), len(sets) + trials))
-            for trial in range(trials):
-                train = np.zeros(len(sample), np.bool_)
-                train[learnable] = draws.draw(split, trial)
-                sets.append(train)
-        return fits
-
     if taught is not None:
         fits = {"file": [0]}
         train = (taught[sample] > 0) & learnable
         tested = {} if disjoint is None else {TEST: [0]}
         return Planned(labelled([train]), {**fits, **tested}, fits)
     draws = Draws(options, classes[learnable], row[learnable], column[learnable], scene.extent)
-    fits = {}
-    if options.train == "all":
-        fits["all"] = [0]
-        sets.append(learnable)
-    calibrating = own(draws, options.trials)
-    fits |= calibrating
+    of_map = [learnable] if options.train == "all" else []
+    drawn, calibrating = _draw_sets(draws, options.trials, learnable, first=len(of_map))
+    sets = [*of_map, *drawn]
+    fits = {**({"all": [0]} if of_map else {}), **calibrating}
     if first_only:
         fits = calibrating = {draws.protocols[0]: [0]}
         sets = sets[:1]
     elif options.train == "all" and draws.share < CALIBRATING_SHARE:
         half = options.model_copy(update={"train": CALIBRATING_SHARE})
-        calibrating = own(replace(draws, options=half), CALIBRATING_TRIALS)
+        halves = replace(draws, options=half)
+        drawn, calibrating = _draw_sets(halves, CALIBRATING_TRIALS, learnable, first=len(sets))
+        sets += drawn
     if disjoint is not None:
         fits = {**fits, TEST: next(iter(fits.values()))}
     return Planned(labelled(sets), fits, calibrating)
+
+
+def _draw_sets(
+    draws: Draws, trials: int, learnable: NDArray[np.bool_], *, first: int
+) -> tuple[list[NDArray[np.bool_]], dict[str, list[int]]]:
+    """Draw training sets for each protocol.
+
+    Parameters
+    ----------
+    draws
+        Draws from the samples that are `learnable`.
+    trials
+        Sets of each protocol.
+    learnable : array, shape (labelled,)
+        Which labelled samples may be learned from.
+    first
+        Number of the first fit.
+
+    Returns
+    -------
+    sets
+        The training sets, each of shape (labelled,).
+    fits
+        Numbers of the fits of each protocol.
+    """
+    sets: list[NDArray[np.bool_]] = []
+    fits: dict[str, list[int]] = {}
+    for split in draws.protocols:
+        start = first + len(sets)
+        fits[split] = list(range(start, start + trials))
+        for trial in range(trials):
+            train = np.zeros(len(learnable), np.bool_)
+            train[learnable] = draws.draw(split, trial)
+            sets.append(train)
+    return sets, fits
 
 
 def labelled_samples(
