@@ -24,13 +24,13 @@ from hypothesis import HealthCheck, settings
 
 import forks
 from eigenscape.base.memory import collected_quickly
-from glusterfs import GlusterFS
-from glusterfs import why_not as glusterfs_why_not
-from gridengine import GridEngine
-from gridengine import why_not as gridengine_why_not
-from slurm import Slurm
-from slurm import why_not as slurm_why_not
-from smallscene import Small, make_small
+from inputs.smallscene import Small, make_small
+from machines.glusterfs import GlusterFS
+from machines.glusterfs import why_not as glusterfs_why_not
+from machines.gridengine import GridEngine
+from machines.gridengine import why_not as gridengine_why_not
+from machines.slurm import Slurm
+from machines.slurm import why_not as slurm_why_not
 
 settings.register_profile("default", max_examples=25, deadline=None)
 settings.register_profile(

@@ -19,7 +19,7 @@ from eigenscape.job.options import FilterOptions
 from eigenscape.store.manifest import FORMAT, write_manifest
 from eigenscape.store.run import Run
 from harness import Frail, KilledError, Notes
-from smallscene import make_small
+from inputs.smallscene import make_small
 
 WIDE = {"height": 36, "width": 60, "bands": 12, "labelled": 0.6}
 

@@ -7,7 +7,7 @@ import pytest
 
 from eigenscape.cli.overview import list_runs
 from eigenscape.store.manifest import FORMAT, write_manifest
-from users import another_user, shared_directory
+from machines.users import another_user, shared_directory
 
 
 @pytest.fixture

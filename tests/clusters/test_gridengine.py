@@ -100,7 +100,7 @@ def test_connect__nobody_else_reaches_scheduler_and_workers(gridengine, tmp_path
     # Where the jobs are, which is no network of this process.
     code = (
         "import sys; from eigenscape.clusters import connect, load_cluster; "
-        "from strangers import check_strangers, http_answers\n"
+        "from machines.strangers import check_strangers, http_answers\n"
         "with connect(load_cluster(sys.argv[1]), None, 2**30) as executor:\n"
         "    assert len(check_strangers(executor._client)) == 3\n"
         "    assert http_answers('eigenscape.clusters.workers.process') == ({'127.0.0.1'}, [])\n"

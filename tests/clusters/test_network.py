@@ -12,7 +12,7 @@ from eigenscape.clusters.options import ClusterOptions, EncryptionKey
 from eigenscape.clusters.registry import KINDS
 from eigenscape.clusters.start import connect
 from eigenscape.errors import ClusterError
-from strangers import check_strangers, http_answers, reaches
+from machines.strangers import check_strangers, http_answers, reaches
 
 GIB = 2**30
 

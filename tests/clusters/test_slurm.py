@@ -17,7 +17,7 @@ from eigenscape.errors import ClusterError
 from eigenscape.job.jobfile import load_job
 from eigenscape.store.run import Run
 from eigenscape.workflow.spine import run
-from strangers import check_strangers, http_answers
+from machines.strangers import check_strangers, http_answers
 from waiting import wait_until
 
 pytestmark = pytest.mark.slurm

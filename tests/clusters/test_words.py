@@ -14,7 +14,7 @@ from eigenscape.clusters.registry import find_queue, queue_names
 from eigenscape.clusters.words import check_plain, expanded, python_word, shell_word
 from eigenscape.clusters.workers.refusals import noting_refusals
 from eigenscape.errors import ClusterError
-from shells import breaks, make_teller, told, words
+from machines.shells import breaks, make_teller, told, words
 
 GIB = 2**30
 

@@ -1,4 +1,7 @@
-"""Estimator and job agree to the class, and with dense solves. `tests/bench/agreement.py` has more data."""
+"""Estimator and job agree to the class, and with dense solves.
+
+`tests/bench/correctness/agreement.py` has more data.
+"""
 
 import numpy as np
 import pytest

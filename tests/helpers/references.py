@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 import filtering
-import scenery
 from eigenscape.graph.kernels.weights import WEIGHT_FLOOR
 from eigenscape.job.jobfile import Job
 from eigenscape.store.rows import Rows
 from eigenscape.store.run import Run
+from inputs import scenery
 
 DENSE = 2000
 _DRAWN = 200

@@ -7,7 +7,7 @@ import pytest
 
 from eigenscape.errors import JobError
 from eigenscape.job.jobfile import Job, load_job, parse_job
-from jobtexts import SCENE, refuse, write
+from inputs.jobtexts import SCENE, refuse, write
 
 
 def test_load_job__fills_in_the_defaults_of_the_contract(tmp_path):

@@ -1,4 +1,4 @@
-"""Keys that no method of the job reads are refused; what they do is in tests/test_matrix.py."""
+"""Keys that no method of the job reads are refused; what they do is in tests/system/test_matrix.py."""
 
 import itertools
 from typing import get_args

@@ -22,7 +22,7 @@ from eigenscape.schedule.entry import (
     schedule_name,
     scrontab_block,
 )
-from shells import breaks, cron_command, make_teller, told, words
+from machines.shells import breaks, cron_command, make_teller, told, words
 
 NIGHTLY = parse_cron("0 3 * * *")
 

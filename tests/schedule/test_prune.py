@@ -9,7 +9,7 @@ from eigenscape.errors import InputError
 from eigenscape.schedule.prune import prune_runs
 from eigenscape.store.manifest import changed_ns, date_after_others
 from eigenscape.workflow.directories import status
-from users import another_user, shared_directory
+from machines.users import another_user, shared_directory
 
 
 def test_prune_runs__keeps_the_newest_finished_of_each_job(make_run, tmp_path):

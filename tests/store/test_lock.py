@@ -10,7 +10,7 @@ import pytest
 
 from eigenscape.errors import OutputError
 from eigenscape.store.lock import hold, lock_holder
-from users import another_user, shared_directory
+from machines.users import another_user, shared_directory
 
 
 def test_hold__makes_a_directory_again_that_its_holder_deletes(tmp_path):

@@ -264,7 +264,7 @@ def test_verify_command__says_what_is_damaged_and_what_a_run_will_do(finished, c
 @pytest.mark.slow
 @pytest.mark.long
 def test_damage__a_dozen_at_random():
-    bench = Path(__file__).parents[1] / "bench" / "damage.py"
+    bench = Path(__file__).parents[1] / "bench" / "faults" / "damage.py"
     done = subprocess.run(
         [sys.executable, bench, "--damages", "12", "--moments", "12", "--size", "24"],
         capture_output=True, text=True, check=False, timeout=600,

@@ -129,7 +129,8 @@ def test_project_plan__counts_a_potential():
 
 
 def test_learn__many_labelled_pixels_are_planned_as_measured():
-    # 679 x 944 pixels, two polygons over most of them: tests/bench/matrix.py, "scene.labels_field=kind".
+    # 679 x 944 pixels, two polygons over most of them: tests/bench/correctness/matrix.py,
+    # "scene.labels_field=kind".
     job = parse_job({"scene": {"path": "none.tif"}, "spectrum": {"dimension": 8}})
     labelled = {1: 213_344, 2: 320_960}
     planned = Sizes(job, 640_976, 12, 6, 2, task_bytes(2**30, 2), None, labelled=labelled).learn()
@@ -157,7 +158,7 @@ def test_project_beside__what_is_held_costs_threads_and_refuses_nothing(written,
 
 
 def test_spectrum__solvers_that_hold_the_matrix_are_planned_as_measured():
-    # 400 x 400 pixels, k = 8, 8 eigenvectors: tests/bench/matrix.py.
+    # 400 x 400 pixels, k = 8, 8 eigenvectors: tests/bench/correctness/matrix.py.
     measured = {("lobpcg", 6): 486, ("lanczos", 6): 247, ("auto", 1): 340, ("chebyshev", 6): 203}
     for (solver, features), peak in measured.items():
         spectrum = {"dimension": 8, "solver": solver}

@@ -6,7 +6,7 @@ from eigenscape.base.memory import rows_within
 
 BASE_BYTES = 200 * 2**20
 """Anonymous memory of a process that has loaded every library and its compiled kernels, and has
-no sample in memory yet. Measured: see tests/bench/memory.py."""
+no sample in memory yet. Measured: see tests/bench/performance/memory.py."""
 
 
 Block = tuple[int, int]

@@ -34,7 +34,7 @@ def copy_count(rows: int, leaves: Leaves) -> float:
 def laid_out(method: NeighborMethod, table: Table) -> Footprint:
     """Add up what is held while samples are put in order and lists are written.
 
-    tests/bench/memory.py measures how well that holds.
+    tests/bench/performance/memory.py measures how well that holds.
     """
     k, n, row_bytes = method.k, table.rows, table.row_bytes
     leaves = method.leaves(n, table.columns, sparse=table.sparse)

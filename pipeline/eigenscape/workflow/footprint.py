@@ -1,7 +1,7 @@
 """The arithmetic of a plan: memory and disk of every stage.
 
-The formulas count the arrays that a stage holds at one time; tests/bench/memory.py compares them with
-measurements.
+The formulas count the arrays that a stage holds at one time; tests/bench/performance/memory.py compares them
+with measurements.
 """
 
 import math

@@ -8,7 +8,7 @@ import pytest
 
 from eigenscape.base.files.held import is_held
 from eigenscape.errors import StoreError
-from users import another_user, shared_directory
+from machines.users import another_user, shared_directory
 
 
 @pytest.fixture

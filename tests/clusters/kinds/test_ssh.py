@@ -13,7 +13,7 @@ import pytest
 from eigenscape.clusters.loading import parse_cluster
 from eigenscape.clusters.start import connect
 from eigenscape.errors import ClusterError
-from strangers import check_strangers, http_answers
+from machines.strangers import check_strangers, http_answers
 from waiting import wait_until
 
 pytestmark = pytest.mark.slow

@@ -1,7 +1,7 @@
 import pytest
 
 from eigenscape.job.jobfile import load_job
-from jobtexts import SCENE, refuse, write
+from inputs.jobtexts import SCENE, refuse, write
 
 
 @pytest.mark.parametrize(

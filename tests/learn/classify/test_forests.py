@@ -3,7 +3,7 @@ import pytest
 
 from eigenscape.learn.classify import forests
 from eigenscape.scenes.types import Grid
-from training import GRID, learn_stripes
+from inputs.training import GRID, learn_stripes
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from sklearn.svm import SVC
 
 from eigenscape.learn.classify import supportvectors
 from eigenscape.scenes.types import Grid
-from training import GRID, learn_stripes
+from inputs.training import GRID, learn_stripes
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import pytest
 import rasterio
 from rasterio.transform import xy
 
-import sensors
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.geometry import companions, inputgeometry, located, parts
@@ -13,7 +12,8 @@ from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.geometry.names import find_companion
 from eigenscape.scenes.open import open_scene
 from eigenscape.scenes.views.flightlines import GAP
-from sensors import Line, cells, make_glt, nearest_pixels, write_envi, write_glt, write_igm
+from inputs import sensors
+from inputs.sensors import Line, cells, make_glt, nearest_pixels, write_envi, write_glt, write_igm
 
 LINE = Line()
 

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from rasterio._env import get_gdal_config
 
-import products
 from eigenscape.base.blocks import blocks
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.rasters.handles import chunk_cache_bytes, kept_open
 from eigenscape.scenes.ingest.storage import block_row_bytes, decoding_bytes, strips_of
+from inputs import products
 
 HEIGHT, WIDTH, BANDS = 64, 32, 3
 ROW = WIDTH * BANDS * 16

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 import rasterio
 
-import sensors
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.geometry import companions, inputgeometry, located, parts
 from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.labels.sources import open_labels
 from eigenscape.scenes.open import open_scene
-from sensors import Line, cells, ground, write_envi, write_igm, write_points
+from inputs import sensors
+from inputs.sensors import Line, cells, ground, write_envi, write_igm, write_points
 
 LINE = Line()
 

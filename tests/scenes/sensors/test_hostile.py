@@ -8,11 +8,11 @@ import h5py
 import numpy as np
 import pytest
 
-import products
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.hdf5 import Hdf5File, attribute
 from eigenscape.scenes.formats.xmlfiles import parse_xml, text_of
 from eigenscape.scenes.sensors.packages import open_package
+from inputs import products
 
 BILLION = b"""<?xml version="1.0"?>
 <!DOCTYPE x [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;">]>

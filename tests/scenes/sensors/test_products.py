@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import rasterio
 
-import products
 from eigenscape import load_job, run
 from eigenscape.errors import SceneError
 from eigenscape.job.scene import UNSAFE
 from eigenscape.scenes.describe import describe_scene
 from eigenscape.scenes.types import Geolocation, LookupArray, geolocation_of
-from sensors import cells
+from inputs import products
+from inputs.sensors import cells
 
 WRITERS = {
     "emit": products.emit,

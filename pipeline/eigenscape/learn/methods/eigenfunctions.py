@@ -37,7 +37,7 @@ class Eigenfunctions(OfEigenvectors, WithPrior):
         """Whether new samples have scores of their own: not with gamma.
 
         Measured on halves of three scenes: 66.0, 32.5 and 94.6 % by extended eigenvectors, and 96.2, 69.4 and
-        99.6 % by a machine on the labels (tests/bench/transfer.py, and the synthetic scene).
+        99.6 % by a machine on the labels (tests/bench/quality/transfer.py, and the synthetic scene).
         """
         return super().extends() and self.gamma == 0
 

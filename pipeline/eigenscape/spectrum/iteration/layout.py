@@ -19,7 +19,7 @@ from eigenscape.spectrum.kernels.gather import WIDTH
 
 _ENTRY_S = 3.7e-9
 """Seconds of an entry of the matrix in a product with a group, on one thread: 40 ms for the 10.9 million of
-`tests/bench/spectrum.py`, measured."""
+`tests/bench/performance/spectrum.py`, measured."""
 
 _MORE, _MAIL_POWER = 1.5, 0.42
 """Times that a product by rows takes, mail and vectors that are written included, and by which power of the

@@ -22,8 +22,8 @@ same arithmetic everywhere."""
 
 _AHEAD = 128
 """Entries between the one that is added and the one whose row is asked for. With 8 the product of the
-graph of `tests/bench/spectrum.py` takes 47 ms on one thread, with 32 40, with 64 34, with 128 34 and
-with 256 36: rows come from memory, and a row of the matrix has fewer entries than that takes."""
+graph of `tests/bench/performance/spectrum.py` takes 47 ms on one thread, with 32 40, with 64 34, with 128 34
+and with 256 36: rows come from memory, and a row of the matrix has fewer entries than that takes."""
 
 
 def _converts_halves() -> bool:

@@ -13,8 +13,8 @@ from eigenscape.workflow.choice.candidates import Candidate
 
 SHARED = 1.0
 """What draws by half share: as many samples are tested as are learned from. Measured on 1,836 pairs of jobs
-and 12 test files (tests/bench/leads.py): the interval of a lead over ten draws holds the difference on the
-file in 97 %, without what they share in 52 %."""
+and 12 test files (tests/bench/quality/leads.py): the interval of a lead over ten draws holds the difference
+on the file in 97 %, without what they share in 52 %."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from eigenscape.learn.classify.kernels import forest
 from eigenscape.learn.classify.kernels.forest import grow, shares_of_votes
-from training import groups
+from inputs.training import groups
 
 
 @pytest.mark.parametrize(

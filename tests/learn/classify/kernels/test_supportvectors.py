@@ -16,7 +16,7 @@ from eigenscape.learn.classify.kernels.supportvectors import (
     score,
     search,
 )
-from training import groups
+from inputs.training import groups
 
 OPTIONS = SearchOptions(COSTS, (1 / 16, 1 / 4, 1.0, 4.0), (100.0, 1.0), all_pairs=False)
 
