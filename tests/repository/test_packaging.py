@@ -16,7 +16,7 @@ import eigenscape
 from eigenscape import parse_job
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import MissingExtraError
-from eigenscape.scenes.labels import vectors
+from eigenscape.scenes.labels.vectors import open as vectors
 from eigenscape.scenes.types import Grid
 from eigenscape.workflow import extras
 

@@ -20,7 +20,7 @@ from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.errors import MissingExtraError, SceneError
 from eigenscape.scenes.formats.rasters.rasterfiles import expect_missing_georeference
 from eigenscape.scenes.labels.vectorclasses import choose_attribute, possible_attributes
-from eigenscape.scenes.labels.vectorlayers import attributes
+from eigenscape.scenes.labels.vectors.layers import attributes
 from eigenscape.scenes.objects import Raster
 
 _STRIP_BYTES = 32 * 2**20

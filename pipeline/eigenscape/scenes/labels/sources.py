@@ -427,7 +427,7 @@ def _open_on(path: str, options: SceneOptions, grid: Grid, *, marks: bool) -> La
     if array_format(path) is not None:
         return _of_array(path, options.labels_variable, grid)
     if is_vector(path) or is_tabular(path):
-        from eigenscape.scenes.labels.vectors import open_vector_labels
+        from eigenscape.scenes.labels.vectors.open import open_vector_labels
 
         layer = options.labels_layer
         return open_vector_labels(path, layer, options.labels_field, grid, marks=marks)

@@ -337,7 +337,7 @@ def test_polygons__without_a_pixel_centre_are_told(write, labels, save, cube):
 
 @pytest.mark.parametrize("strip", [2**20, 13])
 def test_polygons__of_different_classes_that_overlap(write, labels, save, cube, monkeypatch, strip):
-    monkeypatch.setattr("eigenscape.scenes.labels.vectors._STRIP_PIXELS", strip)
+    monkeypatch.setattr("eigenscape.scenes.labels.vectors.pixels._STRIP_PIXELS", strip)
     # A, B and A again over 2 x 2 pixels, C inside A; two of D overlap, E only touches F.
     drawn = squares(
         (0, 0, 4), (2, 2, 4), (2, 2, 2), (0, 0, 1), (7, 7, 3), (8, 8, 3), (0, 12, 3), (3, 12, 3)

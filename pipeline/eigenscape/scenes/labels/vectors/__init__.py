@@ -1,0 +1,1 @@
+"""Labels in vector files: their layers, features, and the pixels that these label."""
