@@ -4,19 +4,16 @@ import numpy as np
 import pytest
 
 from eigenscape.applied.ways import ByEigenvectors, ByMachine, ByNeighbors
-from eigenscape.export.report.facts import (
+from eigenscape.export.report.facts.accuracy import (
     accuracy_bars,
-    applied_lines,
-    areas,
-    confusion,
-    eigenvector_note,
     explain_bars,
-    headline,
     interval_note,
     maps_tested,
     measures,
-    neighbor_facts,
 )
+from eigenscape.export.report.facts.classes import areas, confusion
+from eigenscape.export.report.facts.eigenmaps import eigenvector_note, neighbor_facts
+from eigenscape.export.report.facts.headline import applied_lines, headline
 from eigenscape.export.report.figures import eigenvalue_chart, largest_gap, residual_chart
 from eigenscape.export.report.source import MapClass
 from eigenscape.learn.decide.kernels.areas import estimate_areas

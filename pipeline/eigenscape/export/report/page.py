@@ -2,7 +2,7 @@
 
 ::
 
-    facts, figures   numbers of the manifest -> sentences, tables, SVG
+    facts/, figures  numbers of the manifest -> sentences, tables, SVG
     layers           arrays of the run, in strips -> packed pictures and spectra
     templates/       HTML, style sheet and script; Bokeh's own script for the map, inline
 
@@ -24,7 +24,14 @@ from markupsafe import Markup
 from eigenscape.base.files.whole import written_whole
 from eigenscape.base.memory import format_bytes
 from eigenscape.base.version import __version__
-from eigenscape.export.report import facts, figures
+from eigenscape.export.report import figures
+from eigenscape.export.report.facts.accuracy import accuracy
+from eigenscape.export.report.facts.classes import areas, class_rows, confusion
+from eigenscape.export.report.facts.clusters import clusters
+from eigenscape.export.report.facts.eigenmaps import eigenvector_note, neighbor_facts
+from eigenscape.export.report.facts.headline import head
+from eigenscape.export.report.facts.stages import choice_lines, cost
+from eigenscape.export.report.facts.words import product
 from eigenscape.export.report.layers import (
     PICTURE_BYTES,
     PICTURE_PIXELS,
@@ -36,7 +43,6 @@ from eigenscape.export.report.layers import (
     sampled_spectra,
 )
 from eigenscape.export.report.source import Source
-from eigenscape.export.scenenames import file_name
 
 if TYPE_CHECKING:
     import jinja2
@@ -73,60 +79,39 @@ def write_page(source: Source, path: Path) -> None:
 
 
 def _render(source: Source) -> Iterator[str]:
-    spectrum = source.summary("spectrum")
     drawn = _data(source)
     scripts = [*_libraries(), own_text("report.js")] if drawn else [own_text("page.js")]
     if drawn:
         scripts.append(own_text("page.js"))
     layers = drawn.pop("layers", ()) if drawn else ()
-    bars = facts.accuracy_bars(source)
-    values = [float(value) for value in spectrum.get("values", [])]
-    residuals = _residuals(source)
     yield from (
         environment()
         .get_template("report.html")
         .generate(
             source=source,
             things=source.grid.things,
-            headline=facts.headline(source),
-            facts=facts.title_facts(source),
+            made=product(source),
+            grouped="clusters" in source.scores,
             written=time.strftime("%d %B %Y, %H:%M"),
             version=__version__,
-            scene=_scene_name(source),
             scripts=[Markup(text) for text in scripts],
             policy=policy(scripts),
             style=Markup(own_text("report.css")),
+            head=head(source),
             data=drawn,
             layers=layers,
             step=picture_step(source.grid.height, source.grid.width),
-            bars=bars,
-            made=facts.product(source),
-            eigenvector_note=facts.eigenvector_note(source),
-            maps_tested=facts.maps_tested(source),
-            bars_text=facts.explain_bars(bars, source.grid.things),
-            measures=facts.measures(source),
-            interval_note=facts.interval_note(source.scores),
-            calibration=facts.calibration_lines(source.scores),
-            class_rows=facts.class_rows(source),
-            areas=facts.areas(source),
-            confusion=facts.confusion(source),
-            grouped="clusters" in source.scores,
-            clusters=facts.cluster_rows(source),
-            agreement=facts.agreement_lines(source.scores, source.grid.things),
-            applied=facts.applied_lines(source),
-            read=source.summary("ingest").get("told", []),
+            accuracy=accuracy(source),
+            class_rows=class_rows(source),
+            confusion=confusion(source),
+            areas=areas(source),
+            clusters=clusters(source),
             gallery=gallery(source),
-            spectrum=spectrum,
-            tolerance=_tolerance(source),
-            gap=figures.largest_gap(values, spectrum.get("null_vectors", 1)) if values else None,
-            eigenvalues=figures.eigenvalue_chart(values, spectrum["null_vectors"])
-            if values
-            else None,
-            residuals=figures.residual_chart(residuals, _tolerance(source)) if residuals else None,
-            neighbors=facts.neighbor_facts(source),
-            stages=facts.stage_rows(source),
-            total=facts.total_seconds(source),
-            choice=facts.choice_lines(source),
+            eigenvector_note=eigenvector_note(source),
+            spectrum=_spectrum(source),
+            neighbors=neighbor_facts(source),
+            cost=cost(source),
+            choice=choice_lines(source),
             outputs=_outputs(source),
         )
     )
@@ -168,6 +153,22 @@ class _Chain:
         yield from self._made
 
 
+def _spectrum(source: Source) -> dict[str, Any]:
+    """Return the summary of the spectrum with its charts, which are None where there are no values."""
+    found = source.summary("spectrum")
+    values = [float(value) for value in found.get("values", [])]
+    residuals, tolerance = _residuals(source), _tolerance(source)
+    return {
+        **found,
+        "tolerance": tolerance,
+        "gap": figures.largest_gap(values, found.get("null_vectors", 1)) if values else None,
+        "eigenvalue_chart": figures.eigenvalue_chart(values, found["null_vectors"])
+        if values
+        else None,
+        "residual_chart": figures.residual_chart(residuals, tolerance) if residuals else None,
+    }
+
+
 def _residuals(source: Source) -> list[float]:
     if not source.has("spectrum/residual"):
         return []
@@ -179,12 +180,6 @@ def _tolerance(source: Source) -> float:
 
     options = tomllib.loads(source.job_text).get("spectrum", {}) if source.job_text else {}
     return float(options.get("tolerance", 1e-5))
-
-
-def _scene_name(source: Source) -> str:
-    names = [str(name) for name in source.summary("ingest").get("files", [])]
-    first = file_name(names[0]) if names else ""
-    return first if len(names) < 2 else f"{first} and {len(names) - 1} more"
 
 
 def _outputs(source: Source) -> list[tuple[str, str]]:

@@ -1,0 +1,1 @@
+"""Figures and sentences of a report, section by section: numbers of the manifest in, texts out."""
