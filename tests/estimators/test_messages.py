@@ -185,7 +185,7 @@ def test_parameter_names__takes_what_errors_say_to_estimators(tmp_path):
 def test_parameter_names__a_graph_of_several_components():
     with pytest.raises(EstimatorError) as told, parameter_names():
         _check_dimension(SpectrumOptions(dimension=9), 12, 4)
-    assert str(told.value).endswith("constant one(s). Set n_components to 8 or less.")
+    assert str(told.value).endswith("are not constant. Set n_components to 8 or less.")
     with pytest.raises(InputError, match=r'8 or less, or graph.components to "connect"\.$'):
         _check_dimension(SpectrumOptions(dimension=9), 12, 4)
 

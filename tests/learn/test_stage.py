@@ -7,6 +7,7 @@ import scipy.linalg
 from sklearn.metrics import accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
 
+from eigenscape.base.shares import counted
 from eigenscape.errors import InputError
 from eigenscape.job.options import REGISTRIES
 from eigenscape.labels import splits
@@ -533,7 +534,7 @@ def test_learn_stage__components_without_labels_get_guesses(tmp_path, scene, opt
     notes = Notes()
     summary = harness.run("learn", reporter=notes)
     assert summary["scores"]["unreached"] == {"samples": 200, "components": count}
-    told = f"200 pixels lie in {count} component(s) of the graph without training labels"
+    told = f"200 pixels lie in {counted(count, 'component')} of the graph without training labels"
     assert sum(told in note for note in notes.notes) == 1
     assert far[harness["labels/query"]].any()
     confidence = harness["labels/confidence"]

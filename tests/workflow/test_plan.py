@@ -339,10 +339,10 @@ def test_project_plan__counts_what_reads_points(project, tmp_path):
 @pytest.mark.parametrize(
     ("workers", "layout", "said"),
     [
-        (2, "auto", "filter: by columns, 4 groups for 2 task(s) at a time"),
-        (24, "auto", "filter: by rows, 24 parts for 24 task(s) at a time (4 groups of columns)"),
-        (8, "columns", "filter: by columns, 4 groups for 8 task(s) at a time"),
-        (2, "rows", "filter: by rows, 2 parts for 2 task(s) at a time"),
+        (2, "auto", "filter: by columns, 4 groups for 2 tasks at a time"),
+        (24, "auto", "filter: by rows, 24 parts for 24 tasks at a time (4 groups of columns)"),
+        (8, "columns", "filter: by columns, 4 groups for 8 tasks at a time"),
+        (2, "rows", "filter: by rows, 2 parts for 2 tasks at a time"),
     ],
 )
 def test_plan__says_how_tasks_share_the_filter(workers, layout, said):

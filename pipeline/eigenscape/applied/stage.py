@@ -72,8 +72,8 @@ def extend_stage(model: Model, context: Context) -> dict[str, Any]:
     told = {key: sum(part[key] for part in found) for key in ("without", "far")}
     if told["far"]:
         context.reporter.note(
-            f"{told['far']} of {samples} samples {'is' if told['far'] == 1 else 'are'} far from all of the "
-            "run's: the confidence is lowered"
+            f"samples far from all of the run's: {told['far']:,} of {samples:,}; their confidence is "
+            "lowered"
         )
     shift = verdict([part["shift"] for part in found])
     if shift and shift["differs"]:

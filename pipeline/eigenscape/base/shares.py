@@ -1,6 +1,6 @@
-"""Shares and counts as they are printed, and which of several shares comes first."""
+"""Shares, counts and lists as they are printed, and which of several shares comes first."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 INTERVAL = 1.96
@@ -35,8 +35,40 @@ def counted(count: int, noun: str) -> str:
     >>> counted(1, "list"), counted(1000, "list"), counted(2, "class")
     ('1 list', '1,000 lists', '2 classes')
     """
-    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
-    return f"{count:,} {noun}{ending}"
+    return f"{count:,} {inflected(noun, count)}"
+
+
+def inflected(noun: str, count: int) -> str:
+    """Return a noun in the plural unless it stands for one.
+
+    Examples
+    --------
+    >>> inflected("band", 1), inflected("band", 3)
+    ('band', 'bands')
+    """
+    return noun if count == 1 else f"{noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def listed(words: Iterable[str], most: int, separator: str = ", ") -> str:
+    """Return a list in a sentence, and how many are left out of it.
+
+    Parameters
+    ----------
+    words
+        What is listed.
+    most
+        How many are named at most.
+    separator
+        Text between two of them.
+
+    Examples
+    --------
+    >>> listed(["a.tif", "b.tif"], 2), listed(["a.tif", "b.tif", "c.tif"], 2)
+    ('a.tif, b.tif', 'a.tif, b.tif and 1 more')
+    """
+    words = list(words)
+    named = separator.join(words[:most])
+    return f"{named} and {len(words) - most:,} more" if len(words) > most else named
 
 
 def recall_interval(found: Mapping[str, Any]) -> float | None:

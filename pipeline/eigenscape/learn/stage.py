@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.memory import rows_within
-from eigenscape.base.shares import lead
+from eigenscape.base.shares import counted, lead
 from eigenscape.context import Context
 from eigenscape.labels.priors import Prior
 from eigenscape.labels.testing import listed
@@ -263,8 +263,8 @@ def _score_fits(
     labelled, things
         The labelled samples, and what messages call samples.
     """
-    *unsmoothed, counted = confusions
-    scores = _score(counted, fits, labelled, things)
+    *unsmoothed, confusion = confusions
+    scores = _score(confusion, fits, labelled, things)
     for plain in unsmoothed:
         scores["unsmoothed"] = _accuracies(_score(plain, fits, labelled, things))
     return scores
@@ -320,9 +320,9 @@ def _count_guesses(context: Context, fitted: Fitted, things: str) -> dict[str, i
     if not found["samples"]:
         return {}
     context.reporter.note(
-        f"{found['samples']:,} {things} lie in {found['components']} component(s) of the graph without "
-        "training labels: their classes are guesses. Label some of them, or set graph.components to "
-        '"connect"'
+        f"{found['samples']:,} {things} lie in {counted(found['components'], 'component')} of the graph "
+        "without training labels: their classes are guesses. Label some of them, or set "
+        'graph.components to "connect"'
     )
     return found
 

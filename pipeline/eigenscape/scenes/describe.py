@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from eigenscape.base.shares import counted
 from eigenscape.scenes.types import Labels, Scene
 
 
@@ -10,9 +11,9 @@ def describe_scene(scene: Scene) -> list[str]:
     grid, count = scene.grid, scene.bands.count
     name = Path(scene.files[0]).name
     if grid.is_table:
-        what = f"table of {grid.height:,} samples x {count:,} feature{'s' * (count > 1)}"
+        what = f"table of {grid.height:,} samples x {counted(count, 'feature')}"
     else:
-        what = f"image of {grid.height:,} rows x {grid.width:,} columns x {count:,} band{'s' * (count > 1)}"
+        what = f"image of {grid.height:,} rows x {grid.width:,} columns x {counted(count, 'band')}"
     return [f"{what} ({name})", *notes_of(scene)]
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eigenscape.base.shares import counted, listed
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.files.outside import is_address, is_contained
@@ -101,9 +102,9 @@ def _open_unmasked(options: SceneOptions, resolve: Resolve, carried: tuple[int, 
 def _with_names(scene: Scene, paths: Sequence[str]) -> Scene:
     """Say which files a pattern or a folder stands for."""
     names = [Path(path).name for path in paths]
-    listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    told = (f"scene.path stands for {len(names)} file{'s' * (len(names) > 1)}: {listed}",)
-    return _noted(scene, told)
+    return _noted(
+        scene, (f"scene.path stands for {counted(len(names), 'file')}: {listed(names, 20)}",)
+    )
 
 
 def _noted(scene: Scene, told: tuple[str, ...], *, last: bool = False) -> Scene:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from eigenscape.base.blocks import blocks
+from eigenscape.base.shares import counted, listed
 from eigenscape.errors import SceneError
 from eigenscape.job.jobfile import Job
 from eigenscape.scenes.describe import notes_of
@@ -96,16 +97,16 @@ def _describe(what: str, labels: Labels, scene: Scene) -> tuple[list[str], dict[
         return [f"{text}; counted when the scene is read", *notes_of(labels)], None
     counts = count_labels(labels, scene)
     total, names = sum(counts.values()), labels.legend.names
-    listed = ", ".join(
-        f"{' '.join(filter(None, (str(number), names.get(number))))} ({count:,})"
-        for number, count in list(counts.items())[:_LISTED]
+    classes = listed(
+        (
+            f"{' '.join(filter(None, (str(number), names.get(number))))} ({count:,})"
+            for number, count in counts.items()
+        ),
+        _LISTED,
     )
-    more = f", and {len(counts) - _LISTED} more" if len(counts) > _LISTED else ""
     unit = "sample" if scene.grid.is_table else "pixel"
-    text += (
-        f"; {total:,} {unit}{'s' * (total != 1)} of {len(counts)} class{'es' * (len(counts) != 1)}"
-    )
-    return [f"{text}, valid or not: {listed}{more}", *notes_of(labels)], counts
+    text += f"; {counted(total, unit)} of {counted(len(counts), 'class')}"
+    return [f"{text}, valid or not: {classes}", *notes_of(labels)], counts
 
 
 def _place(labels: Labels) -> str:

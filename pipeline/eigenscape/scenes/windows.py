@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from eigenscape.base.shares import inflected
 from eigenscape.errors import SceneError, did_you_mean
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.formats.bandlists import parse_bad_bands
@@ -144,7 +145,7 @@ def left_out_notes(
 
 def _which(numbers: Sequence[int], bands: Bands, word: str) -> str:
     """Return the numbers of bands, and their wavelengths where they are known."""
-    which = f"{word}{'s' * (len(numbers) > 1)} {', '.join(map(str, band_ranges(numbers)))}"
+    which = f"{inflected(word, len(numbers))} {', '.join(map(str, band_ranges(numbers)))}"
     if bands.wavelength is None:
         return which
     centres = [bands.wavelength[number - 1] for number in numbers]

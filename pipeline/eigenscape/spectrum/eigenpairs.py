@@ -15,6 +15,7 @@ from eigenscape.base.blocks import task_bytes
 from eigenscape.base.files.mapped import save_array
 from eigenscape.base.files.temporary import temporary_place
 from eigenscape.base.memory import bound_heaps, parse_bytes
+from eigenscape.base.shares import counted
 from eigenscape.clusters import Threads
 from eigenscape.context import Loop
 from eigenscape.errors import InputError, did_you_mean
@@ -139,8 +140,8 @@ def eigenpairs(
     nulls = count if is_singular(kind, V, extra) else 0
     if not 1 <= dimension <= n - nulls:
         raise InputError(
-            f"dimension = {dimension}: a graph of {n} samples with {nulls} null vector(s) has at most "
-            f"{n - nulls} others. "
+            f"dimension = {dimension}: a graph of {n} samples with {counted(nulls, 'null vector')} has at "
+            f"most {n - nulls} others. "
             + (f"Give a number from 1 to {n - nulls}." if n > nulls else "Give a graph with edges.")
         )
     degree = np.asarray(W.sum(axis=1), np.float64)

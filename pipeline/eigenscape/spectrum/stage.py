@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import Block, blocks, sample_blocks
 from eigenscape.base.files.mapped import save_array
 from eigenscape.base.memory import ROW_TILE
+from eigenscape.base.shares import counted
 from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.job.options import SpectrumOptions
@@ -141,8 +142,8 @@ def _check_dimension(options: SpectrumOptions, rows: int, components: int) -> No
     if options.dimension > limit:
         refused = (
             f"spectrum.dimension = {options.dimension}: the graph has {rows} samples in "
-            f"{components} component(s), so there are at most {limit} eigenvectors beside the "
-            f"constant one(s). Set spectrum.dimension to {limit} or less"
+            f"{counted(components, 'component')}, so at most {limit} eigenvectors are not constant. "
+            f"Set spectrum.dimension to {limit} or less"
         )
         raise InputError(f'{refused}, or graph.components to "connect".', f"{refused}.")
 

@@ -45,6 +45,7 @@ from eigenscape.base.files.whole import (
     sync_tree,
 )
 from eigenscape.base.memory import CHUNK_ROWS, MOST_CHUNK_ROWS, format_bytes
+from eigenscape.base.shares import listed
 from eigenscape.errors import OutputError
 from eigenscape.store.arrays import open_array
 from eigenscape.store.integrity import find_damage
@@ -164,8 +165,8 @@ class Run:
             if record is None or record.key != key:
                 continue
             if damage := self.damage(stage):
-                more = f", and {len(damage) - 1} more" if len(damage) > 1 else ""
-                tell(f"{self.path / damage[0]}{more}. The stage {stage} is computed again.")
+                damaged = listed((str(self.path / name) for name in damage), 1)
+                tell(f"{damaged}. The stage {stage} is computed again.")
                 self._forget(stage)
         make_groups(self.path / "store.zarr", self._arrays())
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import Block, blocks
 from eigenscape.base.files.names import own_path
 from eigenscape.base.files.whole import explain_write_errors, written_whole
+from eigenscape.base.shares import inflected
 from eigenscape.errors import JobError, OutputError, SceneError
 from eigenscape.job.jobfile import Job, parse_job
 from eigenscape.scenes.describe import describe_scene
@@ -332,7 +333,7 @@ def _write(
         if key == "bad_bands":
             for each in bad:
                 listed = ", ".join(map(str, band_ranges(each.numbers)))
-                word = f"{_word(scene).capitalize()}{'s' * (len(each.numbers) > 1)}"
+                word = inflected(_word(scene).capitalize(), len(each.numbers))
                 say(part, f"{word} {listed}: {each.reason}.")
         if key == about_labels:
             say(part, *notes)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.base.files.sums import file_sum
+from eigenscape.base.shares import listed
 from eigenscape.clusters.submission import FILE as SUBMISSION_FILE
 from eigenscape.clusters.submission import describe_driver
 from eigenscape.errors import OutputError
@@ -103,11 +104,10 @@ def check_ours(path: Path, *marks: str) -> None:
         The directory holds other files.
     """
     if others := _other_files(path, marks):
-        listed = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
         ours = f", and no {marks[0]} of an earlier call" if marks else ""
         raise OutputError(
-            f"{path}: holds {listed}{ours}. Files that are not eigenscape's could be replaced there. Give a "
-            "new or an empty directory with --run-dir."
+            f"{path}: holds {listed(others, 3)}{ours}. Files that are not eigenscape's could be replaced "
+            "there. Give a new or an empty directory with --run-dir."
         )
 
 

@@ -292,7 +292,7 @@ def fed_plan(
     more = tasks + (planned.peak_bytes <= limit)
     needed, allowed = format_excess(refused.peak_bytes, limit)
     fewer = (
-        f"{tasks} {'thread' if tasks == 1 else 'threads'} of {asked}: limits.memory = "
+        f"{counted(tasks, 'thread')} of {asked}: limits.memory = "
         f"{allowed} is too small for more (with {more} the stage {refused.name} would need {needed})"
     )
     return replace(planned, threads=tasks, fewer=fewer)
@@ -481,10 +481,12 @@ def _describe_layout(sizes: Sizes) -> str:
     """Return how tasks share the eigensolver's filter."""
     filtered, slots = filter_sizes(sizes), sizes.tasks * sizes.processes
     if not filtered.parts:
-        return f"filter: by columns, {filtered.groups} groups for {slots} task(s) at a time"
+        return (
+            f"filter: by columns, {filtered.groups} groups for {counted(slots, 'task')} at a time"
+        )
     return (
-        f"filter: by rows, {filtered.parts} parts for {slots} task(s) at a time ({filtered.groups} groups of "
-        "columns); the run prints how many rows of other parts each part reads"
+        f"filter: by rows, {filtered.parts} parts for {counted(slots, 'task')} at a time "
+        f"({filtered.groups} groups of columns); the run prints how many rows of other parts each part reads"
     )
 
 

@@ -67,9 +67,7 @@ def test_score_lines__name_what_the_figure_leaves_out():
     assert lines[0].endswith("pixels held out (blocked), 2 of 3 classes tested")
     assert lines[1] == "  interval   not known: all 4 squares score alike"
     assert not any("+-" in line for line in lines)
-    assert lines[-2] == (
-        "  guessed    2,100 in 2 component(s) of the graph without training labels"
-    )
+    assert lines[-2] == ("  guessed    2,100 in 2 components of the graph without training labels")
     assert lines[-3] == (
         "  not found  oats (0 of 36), 7 (0 of 1,200): no held-out label of the class was called so in any fit"
     )

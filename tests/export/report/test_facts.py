@@ -191,7 +191,7 @@ def test_applied_lines__say_how_a_run_was_applied(way):
     lines = applied_lines(Run({}, extend=summary))
     assert lines[0].endswith(".")
     assert "3 pixels (1.5 %)" in lines[1]
-    assert lines[2] == "1 pixels got no class."
+    assert lines[2] == "1 pixel got no class."
 
 
 def bar(key, value):

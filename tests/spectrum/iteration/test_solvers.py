@@ -204,7 +204,7 @@ def test_find_pairs__finds_what_the_iteration_missed(make_problem, monkeypatch, 
     np.testing.assert_allclose(solution.values[:PAIRS], expected, atol=1e-12)
     assert solution.converged
     assert len(said) == 1
-    assert said[0].startswith("1 eigenvalue(s) below the last one were missed")
+    assert said[0].startswith("missed 1 eigenvalue below the last one: solving")
 
 
 def test_find_pairs__trusts_a_complete_result(make_problem, monkeypatch):

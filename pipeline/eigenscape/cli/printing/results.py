@@ -10,6 +10,7 @@ from eigenscape.base.commands import command_line
 from eigenscape.base.memory import format_bytes
 from eigenscape.base.shares import (
     INTERVAL,
+    counted,
     percent,
     recall_basis,
     recall_interval,
@@ -177,9 +178,10 @@ def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
         classes = ", ".join(f"{name} (0 of {count:,})" for name, count in never.items())
         yield f"  not found  {classes}: no held-out label of the class was called so in any fit"
     if unreached := scores.get("unreached"):
+        components = counted(unreached["components"], "component")
         yield (
-            f"  guessed    {unreached['samples']:,} in {unreached['components']} component(s) of the graph "
-            "without training labels"
+            f"  guessed    {unreached['samples']:,} in {components} of the graph without training "
+            "labels"
         )
     areas = scores.get("areas", {})
     if (right := areas.get("overall_accuracy")) is not None:

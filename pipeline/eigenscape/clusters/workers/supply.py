@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from eigenscape.base.shares import listed
 from eigenscape.clusters.workers.reports import JobState, Reporting
 from eigenscape.errors import ClusterError
 
@@ -182,7 +183,7 @@ class Jobs:
             if watched.lost or (watched.seen is not None and watched.seen >= watched.asked):
                 continue
             groups.setdefault(_describe(watched), []).append(str(watched.job))
-        told = [f"{_list(jobs)}: {how}" for how, jobs in groups.items()]
+        told = [f"{listed(jobs, 3)}: {how}" for how, jobs in groups.items()]
         if self._change is not None and not self._change.done():
             told.append("jobs are being submitted")
         if self._trouble and (pause := self._retry - time.monotonic()) > 0:
@@ -297,9 +298,3 @@ def _describe(watched: _Watched) -> str:
     if watched.state == "running":
         return f"running, its workers are not there yet{reason}"
     return f"waiting{reason}"
-
-
-def _list(jobs: list[str]) -> str:
-    if len(jobs) <= 3:
-        return ", ".join(jobs)
-    return f"{', '.join(jobs[:2])} and {len(jobs) - 2} more"

@@ -30,6 +30,7 @@ from eigenscape.base.files.mapped import (
     save_array,
 )
 from eigenscape.base.memory import ROW_TILE
+from eigenscape.base.shares import counted
 from eigenscape.context import Context
 from eigenscape.errors import InputError
 from eigenscape.labels.priors import wanted_shares
@@ -372,7 +373,7 @@ def prepare_fields(context: Context, labelled: Labelled) -> Fields:
             'graph. Set learn.method to "eigenfunctions" or "k-nn", or neighbors.k to more.'
         )
     context.reporter.note(
-        f"{method.method}: {len(fields.groups)} group(s) of columns, {len(doubled)} in double, at "
+        f"{method.method}: {counted(len(fields.groups), 'group')} of columns, {len(doubled)} in double, at "
         f"most {max(report['iterations'] for report in solved)} products each, largest relative "
         f"residual {worst:.1e}"
     )

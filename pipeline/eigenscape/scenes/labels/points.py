@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.shares import counted
 from eigenscape.errors import SceneError
 from eigenscape.scenes.formats.tables.tabularfiles import TabularFile, open_tabular
 from eigenscape.scenes.grids import turns_onto
@@ -280,7 +281,7 @@ def _one_class_each(
         row, column = divmod(int(flat[first]), width)
         count = len(np.unique(flat[same]))
         raise SceneError(
-            f"{path}: points of different classes lie in {count} pixel{'s' * (count > 1)}, first in row "
+            f"{path}: points of different classes lie in {counted(count, 'pixel')}, first in row "
             f"{row}, column {column}: class {classes[first]} by point {rows[first] + 1} and class "
             f"{classes[first + 1]} by point {rows[first + 1] + 1}. Leave one of them out: a pixel has "
             "one class."

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from eigenscape.base.registry import Registry
+from eigenscape.base.shares import counted
 from eigenscape.errors import SceneError
 from eigenscape.job.options import SceneOptions
 from eigenscape.scenes.formats.arrays.arrayfiles import reading
@@ -259,7 +260,7 @@ def _told_dropped(reasons: dict[str, set[int]], bands: Bands) -> list[str]:
         centres = [centre for centre in centres if math.isfinite(centre) and centre > 0]
         place = f" between {min(centres):.1f} and {max(centres):.1f} nm" if len(centres) > 1 else ""
         place = place or (f" at {centres[0]:.1f} nm" if centres else "")
-        told.append(f"{len(numbers)} band{'s' * (len(numbers) > 1)}{place} dropped: {reason}")
+        told.append(f"{counted(len(numbers), 'band')}{place} dropped: {reason}")
     return told
 
 
@@ -272,6 +273,4 @@ def told_order(bands: Bands) -> list[str]:
     backwards = sum(later <= sooner for sooner, later in itertools.pairwise(known))
     if not backwards:
         return []
-    return [
-        f"wavelengths fall at {backwards} place{'s' * (backwards > 1)}: bands keep the order of the file"
-    ]
+    return [f"wavelengths fall at {counted(backwards, 'place')}: bands keep the order of the file"]

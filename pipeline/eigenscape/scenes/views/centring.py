@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.shares import listed
+
 F8 = NDArray[np.float64]
 
 _FAR = 16
@@ -96,15 +98,14 @@ def describe_lost(low: F8, high: F8, dtype: np.dtype[Any], *, what: str) -> str:
     few = np.flatnonzero((spread > 0) & (spread < _FEW_VALUES * step))
     if not len(few):
         return ""
-    listed = "; ".join(
+    ranges = (
         f"{what} {column + 1} from {low[column]:.10g} to {high[column]:.10g} in steps of "
         f"{step[column]:.2g}"
-        for column in few[:_LISTED].tolist()
+        for column in few.tolist()
     )
-    more = f"; and {len(few) - _LISTED} more" if len(few) > _LISTED else ""
     return (
-        f"values of type {dtype} that lie so far from 0 have lost most of their spread: {listed}{more}. "
-        "Subtract a value near the mean where the numbers are made."
+        f"values of type {dtype} that lie so far from 0 have lost most of their spread: "
+        f"{listed(ranges, _LISTED, '; ')}. Subtract a value near the mean where the numbers are made."
     )
 
 

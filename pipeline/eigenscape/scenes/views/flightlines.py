@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.shares import counted
 from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.describe import notes_of
@@ -138,7 +139,7 @@ def _common_bands(lines: list[Scene]) -> tuple[Bands, tuple[str, ...]]:
         good[lost] = False
         at = told_wavelengths(np.array(bands.wavelength)[lost])
         told.append(
-            f"{len(lost)} band{'s' * (len(lost) > 1)} of {first.files[0]}, at {at}, left out of "
+            f"{counted(len(lost), 'band')} of {first.files[0]}, at {at}, left out of "
             f"all lines: {line.files[0]} has no good band there"
         )
     if told and not good.any():

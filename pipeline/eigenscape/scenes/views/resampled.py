@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.shares import listed
 from eigenscape.base.vectors import Vectors
 from eigenscape.errors import SceneError
 from eigenscape.scenes.types import Bands, Scene
@@ -375,8 +376,7 @@ def response_weights(source: Bands, target: Bands) -> F8:
 
 def told_wavelengths(values: F8) -> str:
     """Return wavelengths in a message, eight at most."""
-    more = f" and {len(values) - _TOLD} more" if len(values) > _TOLD else ""
-    return f"{', '.join(f'{value:.0f}' for value in values[:_TOLD])}{more} nm"
+    return f"{listed((f'{value:.0f}' for value in values), _TOLD)} nm"
 
 
 def _check_covered(file: str, source: tuple[F8, F8], target: tuple[F8, F8], owner: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.base.memory import format_excess
+from eigenscape.base.shares import counted
 from eigenscape.context import Map
 from eigenscape.errors import InputError, MemoryLimitError
 from eigenscape.spectrum.iteration import chebyshev
@@ -291,7 +292,7 @@ def _iterate(
     work = partial(_count_missed, problem, solution.values[:pairs], limit)
     missed = map_blocks("inertia", work, ["all"], label="counting eigenvalues")[0]
     if missed > 0:
-        note(f"{missed} eigenvalue(s) below the last one were missed: solving by LAPACK")
+        note(f"missed {counted(missed, 'eigenvalue')} below the last one: solving by LAPACK")
         return _solve_whole(problem, "dense", pairs, tolerance, map_blocks)
     return solution
 

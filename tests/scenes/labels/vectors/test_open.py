@@ -330,7 +330,7 @@ def test_polygons__without_a_pixel_centre_are_told(write, labels, save, cube):
     path = save("small.gpkg", shapes, kind=["eau", "Wald", "Feld", "Wald", "eau"])
     opened = labels(write("scene.tif", cube), labels=path)
     assert opened.notes == (
-        "3 polygons cover no pixel centre and label nothing; no other has the class eau",
+        "no pixel centre lies within 3 polygons: nothing is labelled there; no other has the class eau",
     )
     assert {*np.unique(opened.read(0, 20)).tolist()} == {0, 1, 2}
 

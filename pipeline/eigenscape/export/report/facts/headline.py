@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from eigenscape.base.shares import tested_classes
+from eigenscape.base.shares import counted, listed, tested_classes
 from eigenscape.export.report.facts.accuracy import maps_tested
 from eigenscape.export.report.facts.words import percent, product
 from eigenscape.export.report.source import Source
@@ -117,11 +117,11 @@ def applied_lines(source: Source) -> list[str]:
     samples = found["samples"] or 1
     if found["far"]:
         lines.append(
-            f"{found['far']:,} pixels ({percent(found['far'] / samples)}) are like none of the earlier run: "
-            "their confidence was lowered."
+            f"{counted(found['far'], 'pixel')} ({percent(found['far'] / samples)}) unlike all of the earlier "
+            "run: the confidence there was lowered."
         )
     if found["without_class"]:
-        lines.append(f"{found['without_class']:,} pixels got no class.")
+        lines.append(f"{counted(found['without_class'], 'pixel')} got no class.")
     if (shift := found.get("shift")) and shift.get("differs"):
         lines.append(str(shift["message"]))
     return lines
@@ -143,5 +143,4 @@ def title_facts(source: Source) -> list[str]:
 
 def _scene_name(source: Source) -> str:
     names = [str(name) for name in source.summary("ingest").get("files", [])]
-    first = file_name(names[0]) if names else ""
-    return first if len(names) < 2 else f"{first} and {len(names) - 1} more"
+    return listed(map(file_name, names), 1)

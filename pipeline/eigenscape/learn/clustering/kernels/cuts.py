@@ -28,6 +28,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from eigenscape.base.shares import counted
 from eigenscape.errors import InputError
 from eigenscape.spectrum.kernels.operator import RowBlock
 
@@ -179,8 +180,8 @@ def sweep_cuts(
     """
     if not np.isfinite(vector).all() or not separates(vector, least):
         raise InputError(
-            f"the vector to sweep over has {len(np.unique(vector))} distinct value(s), or values that "
-            f"are not finite: no threshold leaves {least} of its {len(vector)} rows on either side. "
+            f"the vector to sweep over has {counted(len(np.unique(vector)), 'distinct value')}, or values "
+            f"that are not finite: no threshold leaves {least} of its {len(vector)} rows on either side. "
             "Give an eigenvector that is not constant."
         )
     order = np.argsort(vector, kind="stable")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eigenscape.base.shares import counted
 from eigenscape.scenes.types import Grid, Legend
 
 _STRIP_PIXELS = 2**20
@@ -177,10 +178,7 @@ def _told_missed(missed: NDArray[np.bool_], labels: VectorLabels) -> Iterator[st
     count, classes = int(missed.sum()), labels.polygon_classes
     if not count:
         return
-    one = count == 1
-    text = (
-        f"{count:,} polygon{'' if one else 's'} cover{'s' * one} no pixel centre and label nothing"
-    )
+    text = f"no pixel centre lies within {counted(count, 'polygon')}: nothing is labelled there"
     lost = {*classes[missed].tolist()} - {
         *classes[~missed].tolist(),
         *labels.point_classes.tolist(),
@@ -193,14 +191,14 @@ def _told_conflicts(labels: VectorLabels, polygons: Any, height: int) -> Iterato
     """Yield how many pixels lie in polygons, or hold points, of different classes."""
     if shared := _overlapped(labels, polygons, height):
         yield (
-            f"polygons of different classes overlap on {shared:,} pixel{'s' * (shared != 1)}: the last "
-            "polygon in the file gives the class"
+            f"polygons of different classes overlap on {counted(shared, 'pixel')}: the "
+            "last polygon in the file gives the class"
         )
     flat = labels.point_pixels @ (labels.width, 1)
     pairs = np.unique(np.column_stack([flat, labels.point_classes.astype(np.int64)]), axis=0)
     if shared := int((np.unique(pairs[:, 0], return_counts=True)[1] > 1).sum()):
         yield (
-            f"points of different classes lie in {shared:,} pixel{'s' * (shared != 1)}: the last point in "
+            f"points of different classes lie in {counted(shared, 'pixel')}: the last point in "
             "the file gives the class"
         )
 
