@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from eigenscape.tuning.run import tune
     from eigenscape.workflow.finished.reports import report
     from eigenscape.workflow.finished.result import Result
-    from eigenscape.workflow.finished.results import open_maps, open_run
+    from eigenscape.workflow.finished.xarrays import open_maps, open_run
     from eigenscape.workflow.objects import job_for
     from eigenscape.workflow.spine import plan, run
 
@@ -64,8 +64,8 @@ _HOME = {
     "register": "base.registry",
     "classify_new": "learn.classify.nearestneighbors",
     "job_for": "workflow.objects",
-    "open_maps": "workflow.finished.results",
-    "open_run": "workflow.finished.results",
+    "open_maps": "workflow.finished.xarrays",
+    "open_run": "workflow.finished.xarrays",
     "report": "workflow.finished.reports",
     "extend": "spectrum.extension",
     "StudyResult": "study.outcomes",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import task_bytes
 from eigenscape.base.files.ledger import Noted, Recorded, Sums
 from eigenscape.base.memory import anonymous_bytes, bound_heaps, trim
-from eigenscape.base.process.points import reached
+from eigenscape.base.process.namedpoints import reached
 from eigenscape.base.process.progress import Reporter
 from eigenscape.clusters import Executor, OnDone, Order, on_one_machine
 from eigenscape.job.jobfile import Job

@@ -174,7 +174,7 @@ def test_rooms__dask_stays_with_clusters():
         for name in imports(path)
         if name.partition(".")[0] in {"dask", "distributed"} and room_of(path) not in allowed
     }
-    finished = {f"workflow/finished/{name}.py" for name in ("lazy", "results")}
+    finished = {f"workflow/finished/{name}.py" for name in ("lazy", "xarrays")}
     assert others == {"learn/clustering/embedding.py", *finished}
 
 

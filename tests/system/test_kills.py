@@ -1,7 +1,7 @@
 """A run that is killed at each named point, in one stage after the other, and given again.
 
-The points are those of `base.process.points`; tests/bench/faults/kills.py kills at each of them in each of
-its steps, and with many jobs. What it demands of the second command stands there. Workers are killed
+The points are those of `base.process.namedpoints`; tests/bench/faults/kills.py kills at each of them in each
+of its steps, and with many jobs. What it demands of the second command stands there. Workers are killed
 at theirs by tests/bench/faults/worker_kills.py, and the run goes on.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import eigenscape
-from eigenscape.base.process.points import POINTS, reached, watched_by
+from eigenscape.base.process.namedpoints import POINTS, reached, watched_by
 from eigenscape.workflow.stages import STAGES
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]

@@ -33,7 +33,7 @@ from eigenscape.clusters.options import (
     Word,
     parse_walltime,
 )
-from eigenscape.clusters.words import check_plain, python_word, quoted, shell_word
+from eigenscape.clusters.shellwords import check_plain, python_word, quoted, shell_word
 from eigenscape.clusters.workers.reports import JobState, QueueReports
 from eigenscape.clusters.workers.supply import Jobs, Supply
 from eigenscape.errors import ClusterError, MissingExtraError

@@ -18,8 +18,8 @@ from eigenscape.estimators.classifiers.interpolated import InterpolatedClassifie
 from eigenscape.estimators.classifiers.poisson import PoissonClassifier
 from eigenscape.estimators.classifiers.tikhonov import TikhonovClassifier
 from eigenscape.estimators.clusterer import SpectralClusterer
-from eigenscape.estimators.conventions import expected_failed_checks
 from eigenscape.estimators.eigenmaps import LaplacianEigenmaps
+from eigenscape.estimators.failedchecks import expected_failed_checks
 from eigenscape.estimators.schroedinger import SchroedingerEigenmaps
 from eigenscape.estimators.transformer import NeighborsTransformer
 

@@ -15,8 +15,8 @@ from eigenscape.clusters import ClusterOptions
 from eigenscape.clusters.loading import parse_cluster
 from eigenscape.clusters.queues import QueueOptions
 from eigenscape.clusters.registry import check_queue, find_queue
+from eigenscape.clusters.shellwords import check_plain, python_word, quoted
 from eigenscape.clusters.submission import Submission, changing, read_submission, write_submission
-from eigenscape.clusters.words import check_plain, python_word, quoted
 from eigenscape.errors import BusyError, EigenscapeError, InputError, MemoryLimitError
 from eigenscape.job.changes import given_tables
 from eigenscape.job.jobfile import Job, parse_job

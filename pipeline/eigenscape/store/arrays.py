@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from eigenscape.base.files import ledger
 from eigenscape.base.files.mapped import attach_memmap, create_memmap
 from eigenscape.base.memory import CHUNK_ROWS, ROW_TILE
-from eigenscape.base.process.points import reached
+from eigenscape.base.process.namedpoints import reached
 
 _CHUNK_BYTES = 64 * CHUNK_ROWS
 _CHUNK_ROWS = CHUNK_ROWS

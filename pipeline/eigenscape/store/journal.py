@@ -17,7 +17,7 @@ from typing import Any
 
 from eigenscape.base.files.ledger import Sums, relative, size_of
 from eigenscape.base.files.sums import crc_of, damaged, file_sum, is_range, range_sum, whole_sum
-from eigenscape.base.process.points import reached
+from eigenscape.base.process.namedpoints import reached
 
 _FILE = "journal.jsonl"
 

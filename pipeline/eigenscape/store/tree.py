@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.base.files.whole import write_json
-from eigenscape.base.process.points import reached
+from eigenscape.base.process.namedpoints import reached
 
 _GROUP: dict[str, Any] = {"zarr_format": 3, "node_type": "group", "attributes": {}}
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from eigenscape.base.files.ledger import complete, recorded_by
-from eigenscape.base.process.points import reached
+from eigenscape.base.process.namedpoints import reached
 from eigenscape.store.arrays import chunk_rows
 from eigenscape.store.journal import Journal
 

@@ -12,7 +12,7 @@ from typing import Any
 from eigenscape.base import memory
 from eigenscape.base.files.sums import file_sum
 from eigenscape.base.files.whole import discard, explain_write_errors, written_whole
-from eigenscape.base.process.points import reached
+from eigenscape.base.process.namedpoints import reached
 from eigenscape.base.process.progress import Logged, Reporter
 from eigenscape.base.version import __version__, installed_version
 from eigenscape.clusters import ClusterOptions, Executor, Threads, Workers, connect

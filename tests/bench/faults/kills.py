@@ -4,10 +4,10 @@
                                        [--quick] [--share M/N]
 
 A variant is a job on a small scene, in small chunks. It is run once undisturbed, and every point that it
-passes (`base.process.points`) is noted: the stage, the point, and what it is about (a step, a file), numbers
-left out. For each of them that no earlier variant has passed (or for all, with --all) the same command is
-given where its stage is about to begin, and killed by SIGKILL at one of the times that it comes there
-(--each 2: at the first and the last, and so on); then it is given again.
+passes (`base.process.namedpoints`) is noted: the stage, the point, and what it is about (a step, a file),
+numbers left out. For each of them that no earlier variant has passed (or for all, with --all) the same
+command is given where its stage is about to begin, and killed by SIGKILL at one of the times that it
+comes there (--each 2: at the first and the last, and so on); then it is given again.
 
 What was whole before stays: no stage and no block that was noted as finished is computed again, and
 `eigenscape verify` finds no damage, before and after. What the second command leaves is what the
@@ -41,7 +41,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "helpers"))
 
 from damage import command, content_of, in_child
 
-from eigenscape.base.process.points import POINTS, watched_by
+from eigenscape.base.process.namedpoints import POINTS, watched_by
 from eigenscape.job.jobfile import parse_job
 from eigenscape.store.journal import Journal
 from eigenscape.store.manifest import read_manifest

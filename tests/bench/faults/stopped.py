@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from damage import content_of
 
 from eigenscape import parse_job, run
-from eigenscape.base.process.points import watched_by
+from eigenscape.base.process.namedpoints import watched_by
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.datasets.made.synthetic import synthesize
 

@@ -42,7 +42,7 @@ from distributed import WorkerPlugin
 from kills import VARIANTS, Event, Trial, summaries
 
 from eigenscape import load_job, run
-from eigenscape.base.process.points import watched_by
+from eigenscape.base.process.namedpoints import watched_by
 from eigenscape.clusters import ClusterOptions, connect
 from eigenscape.errors import ClusterLostError
 from eigenscape.store.verification import verify

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from eigenscape.base.files.sums import crc_of, file_sum, range_sum, whole_sum
-from eigenscape.base.process.points import reached
+from eigenscape.base.process.namedpoints import reached
 
 _here = threading.local()
 

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from eigenscape.base.files import ledger
 from eigenscape.base.files.whole import written_whole
-from eigenscape.base.process.points import reached
+from eigenscape.base.process.namedpoints import reached
 
 _WORK = "work"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eigenscape.base.files import ledger
-from eigenscape.base.process.points import reached
+from eigenscape.base.process.namedpoints import reached
 from eigenscape.errors import OutputError
 
 DISCARDED = ".discarded"

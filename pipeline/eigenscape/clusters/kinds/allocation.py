@@ -25,7 +25,7 @@ from eigenscape.clusters.network import (
     worker_security,
 )
 from eigenscape.clusters.options import LogKey, NetworkKeys, Say, WorkerOptions
-from eigenscape.clusters.words import expanded
+from eigenscape.clusters.shellwords import expanded
 from eigenscape.clusters.workers.reports import JobState, Report, last_line
 from eigenscape.clusters.workers.supply import Jobs, Supply
 from eigenscape.errors import ClusterError

@@ -18,7 +18,7 @@ from eigenscape.clusters.network import (
     security_of,
 )
 from eigenscape.clusters.options import NetworkKeys, ProcessOptions, Say, Word
-from eigenscape.clusters.words import python_word
+from eigenscape.clusters.shellwords import python_word
 from eigenscape.clusters.workers.supply import ExternalSupply, Supply
 from eigenscape.errors import ClusterError, MissingExtraError
 

@@ -13,7 +13,7 @@ import dask
 
 from eigenscape.clusters.network import address_of
 from eigenscape.clusters.options import UNPROFILED
-from eigenscape.clusters.words import expanded
+from eigenscape.clusters.shellwords import expanded
 from eigenscape.errors import ClusterError
 
 SETTINGS = {

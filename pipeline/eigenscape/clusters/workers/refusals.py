@@ -7,7 +7,7 @@ from typing import Any
 from distributed.core import Status
 
 from eigenscape.clusters.network import certificate_arguments
-from eigenscape.clusters.words import quoted
+from eigenscape.clusters.shellwords import quoted
 
 _HOPELESS = re.compile(
     r"invalid|unknown|illegal|unrecogni[sz]ed|no such|can ?not be satisfied|denied|permitted|exceed"

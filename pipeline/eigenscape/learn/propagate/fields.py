@@ -37,13 +37,13 @@ from eigenscape.labels.priors import wanted_shares
 from eigenscape.labels.training import Labelled
 from eigenscape.learn.decide.kernels.decisions import choose, keep_class
 from eigenscape.learn.decide.kernels.leads import usual_lead
-from eigenscape.learn.propagate.bench import bench, fits_in
 from eigenscape.learn.propagate.deflation import LowestPairs, lowest_pairs
 from eigenscape.learn.propagate.hierarchy import StoredGraphs
 from eigenscape.learn.propagate.identical import Identical, find_identical
 from eigenscape.learn.propagate.kernels.columnlabels import ColumnLabels
 from eigenscape.learn.propagate.kernels.conjugate import Allocate
 from eigenscape.learn.propagate.method import FieldMethod, Group
+from eigenscape.learn.propagate.scratchfields import fits_in, scratch_fields
 from eigenscape.learn.propagate.sizes import EXACT_ROWS, making_bytes
 from eigenscape.spectrum.kernels.gather import WIDTH
 from eigenscape.spectrum.kernels.operator import Array, Operator
@@ -158,7 +158,7 @@ class Fields:
         columns = self.groups[number]
         operator = self.operator.open()
         row = self._rows_of(self.labelled.sample)
-        with bench(self.folder, self.operator.dtype, in_memory=self.in_memory) as allocate:
+        with scratch_fields(self.folder, self.operator.dtype, in_memory=self.in_memory) as allocate:
             labels = self._labels(row, columns, allocate)
             X, said = self._propagate(operator, labels, allocate, columns, self.aim(number))
             self._mark_alone(X, row, columns)

@@ -197,7 +197,7 @@ class Result:
         return path
 
     def _map(self, name: str, what: str) -> "xarray.DataArray":
-        from eigenscape.workflow.finished.results import open_arrays
+        from eigenscape.workflow.finished.xarrays import open_arrays
 
         arrays = open_arrays(self.path)
         if name not in arrays:

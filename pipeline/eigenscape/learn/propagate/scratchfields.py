@@ -1,4 +1,4 @@
-"""Arrays that labels are spread in: in memory where they fit, mapped from scratch files elsewhere."""
+"""Arrays of fields in which labels are spread: in memory if they fit, else mapped from scratch files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from eigenscape.spectrum.stored import StoredOperator
 
 
 @contextmanager
-def bench(folder: Path, dtype: str, *, in_memory: bool) -> Iterator[Allocate]:
+def scratch_fields(folder: Path, dtype: str, *, in_memory: bool) -> Iterator[Allocate]:
     """Yield a function that allocates zeros of a group, in memory or mapped from scratch files."""
     with scratch_arrays(None if in_memory else folder) as zeros:
         yield lambda rows: zeros((rows, WIDTH), dtype)

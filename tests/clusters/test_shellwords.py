@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eigenscape.clusters.loading import parse_cluster
 from eigenscape.clusters.registry import find_queue, queue_names
-from eigenscape.clusters.words import check_plain, expanded, python_word, shell_word
+from eigenscape.clusters.shellwords import check_plain, expanded, python_word, shell_word
 from eigenscape.clusters.workers.refusals import noting_refusals
 from eigenscape.errors import ClusterError
 from machines.shells import breaks, make_teller, told, words
@@ -25,7 +25,7 @@ def teller(tmp_path_factory):
     folder = tmp_path_factory.mktemp("teller")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
-        patch.setattr("eigenscape.clusters.words.sys.executable", str(make_teller(folder)))
+        patch.setattr("eigenscape.clusters.shellwords.sys.executable", str(make_teller(folder)))
         yield folder
 
 
