@@ -24,7 +24,8 @@ from eigenscape.workflow.stages import check_inputs_unchanged, stage_keys
 
 HELD_BYTES = 96 * 2**20
 """Bytes that a process holds after a choice: libraries and compiled kernels of all methods. Measured with
-tests/bench/performance/memory.py: 39 to 64 MiB on scenes of 2,000 and 160,000 pixels, 92 MiB on one of 20,000."""
+tests/bench/performance/memory.py: 39 to 64 MiB on scenes of 2,000 and 160,000 pixels, 92 MiB on one of
+20,000."""
 
 _FIRST_STAGE = 120 * 2**20
 """Bytes of libraries that the plan of the first stage counts already."""
