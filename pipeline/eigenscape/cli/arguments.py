@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from eigenscape.base.process.addresses import check_address_space
 from eigenscape.base.process.signals import StoppedBySignal, stopped_by_signals
 from eigenscape.errors import EigenscapeError, InputError
 
@@ -93,6 +94,8 @@ class Given:
         from eigenscape.clusters import load_cluster
         from eigenscape.job.jobfile import load_job
 
+        # The stages, which callers import next, may not even load with less.
+        check_address_space()
         given = overrides(self.set_, self.check_input)
         return load_job(self.job, given, small=self.small), load_cluster(self.on)
 
@@ -119,8 +122,9 @@ def exit_status() -> Iterator[None]:
         print(f"eigenscape: {error}", file=sys.stderr)
         raise typer.Exit(error.exit_status) from None
     except MemoryError as error:
+        told = f" ({error})" if str(error) else ""
         print(
-            f"eigenscape: out of memory ({error}). Set limits.memory to the free memory, or "
+            f"eigenscape: out of memory{told}. Set limits.memory to the free memory, or "
             "reduce limits.threads.",
             file=sys.stderr,
         )

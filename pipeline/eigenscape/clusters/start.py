@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from eigenscape.base.process.addresses import check_address_space
+from eigenscape.base.process.cores import usable_cores
 from eigenscape.clusters.options import ClusterOptions, DashboardKey, Say
 from eigenscape.clusters.workers.dask import Workers, print_nothing
 from eigenscape.clusters.workers.executors import Executor, Threads
@@ -35,18 +37,25 @@ def connect(
     ------
     ClusterError
         It cannot be brought up: no scheduler answers, no job is taken, no worker comes.
+    MemoryLimitError
+        The address space of this process or of a worker is limited to less than it takes.
     MissingExtraError
         A package that its kind needs is not installed.
     """
     if options.in_process:
+        check_address_space(memory_limit, threads or usable_cores())
         yield Threads(threads)
         return
+    check_address_space()
     with options.open_client(threads, memory_limit, say) as (client, supply):
         dashboard = dashboard_of(options, client)
         if dashboard:
             say(f"Dask's dashboard: {dashboard}")
         workers = Workers(client, supply, wait_of(options), say, dashboard)
         try:
+            workers.check_address_spaces(
+                min(memory_limit, options.process_memory() or memory_limit)
+            )
             yield workers
         finally:
             workers.close()

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from eigenscape.clusters.workers.executors import Threads
 from eigenscape.errors import (
     ClusterError,
     ClusterLostError,
+    MemoryLimitError,
     OutputError,
     SceneError,
     TaskMemoryError,
@@ -84,6 +86,19 @@ def test_workers__other_versions(client, monkeypatch):
     # A worker that came later is found by its first task.
     with pytest.raises(ClusterError, match=r"numpy 1\.0\.3 here"):
         executor.run(abs, [-1], lambda *_: None)
+
+
+def test_workers__address_space_without_room(client):
+    unlimited = resource.RLIM_INFINITY
+    with closing(Workers(client)) as executor:
+        executor.check_address_spaces(2**40)
+        client.run(resource.setrlimit, resource.RLIMIT_AS, (2**40, unlimited))
+        try:
+            executor.check_address_spaces(2**30)
+            with pytest.raises(MemoryLimitError, match=r"^Worker on .* limited to 1\.0 TiB"):
+                executor.check_address_spaces(2**40)
+        finally:
+            client.run(resource.setrlimit, resource.RLIMIT_AS, (unlimited, unlimited))
 
 
 def test_run__a_client_that_gave_up_its_connection(cluster):

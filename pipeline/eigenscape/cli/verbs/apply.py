@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from eigenscape.base.process.addresses import check_address_space
 from eigenscape.cli.arguments import Json, On, exit_status, run_dir_option
 
 
@@ -39,6 +40,8 @@ def apply_command(
 ) -> None:
     """Classify another scene with the model of a finished run."""
     with exit_status():
+        check_address_space()
+
         from eigenscape.applied.run import apply
         from eigenscape.base.process.progress import console_reporter
         from eigenscape.cli.printing.results import print_result

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from eigenscape.base.process.addresses import check_address_space
 from eigenscape.cli.arguments import (
     CheckInput,
     Json,
@@ -74,6 +75,8 @@ def batch_command(
     Exit status: 0 all done or skipped, 2 a scene failed, 3 one did not converge.
     """  # fmt: skip
     with exit_status():
+        check_address_space()
+
         from eigenscape.base.process.progress import console_reporter
         from eigenscape.batch.run import run_batch
         from eigenscape.batch.sources import Source

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from eigenscape.base.process.addresses import check_address_space
 from eigenscape.cli.arguments import (
     CheckInput,
     JobFile,
@@ -34,6 +35,8 @@ def tune_command(
     Jobs are compared by accuracy on squares of the scene, and the best is written to best.toml.
     """
     with exit_status():
+        check_address_space()
+
         from eigenscape.clusters import load_cluster
         from eigenscape.job.jobfile import load_job
         from eigenscape.tuning.budget import as_seconds

@@ -14,6 +14,7 @@ from typing import Any
 
 from eigenscape.base.files.whole import explain_write_errors
 from eigenscape.base.memory import format_bytes
+from eigenscape.base.process.addresses import check_address_space
 from eigenscape.clusters.directories.sharing import Shared
 from eigenscape.clusters.options import Say
 from eigenscape.clusters.versions import differences, versions
@@ -35,7 +36,7 @@ from eigenscape.clusters.workers.task import (
     this_process,
 )
 from eigenscape.clusters.workers.watch import Clock, Watch
-from eigenscape.errors import ClusterError, ClusterLostError, TaskMemoryError
+from eigenscape.errors import ClusterError, ClusterLostError, MemoryLimitError, TaskMemoryError
 
 _POLL_S = 0.05
 _IDLE_S = 0.2
@@ -196,6 +197,26 @@ class Workers:
     def addresses(self) -> list[str]:
         """Addresses of the workers that are there now."""
         return list(self._watch.workers)
+
+    def check_address_spaces(self, memory: int) -> None:
+        """Refuse workers whose address space is limited to less than their tasks take.
+
+        Parameters
+        ----------
+        memory
+            ``limits.memory`` in bytes.
+
+        Raises
+        ------
+        MemoryLimitError
+            The limit of one is lower.
+        """
+        answers = self._client.run(
+            check_address_space, memory, self.tasks_per_process, on_error="return"
+        )
+        for address, answer in answers.items():
+            if isinstance(answer, MemoryLimitError):
+                raise MemoryLimitError(f"Worker on {host_of(address)}: {answer}")
 
     def share(self, directory: Path) -> None:
         """Make sure that all workers see a directory under the same path.
