@@ -1,6 +1,7 @@
 """The synthetic scene: its files, its independence of blocks, its difficulty, its memory."""
 
 import gc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -159,3 +160,26 @@ def test_synthesize__killed_run_leaves_no_scene(tmp_path):
         synthesize(path, **SMALL | {"seed": 4}, rows_per_block=5, progress=stop)
     assert not path.exists()
     assert not [item for item in tmp_path.iterdir() if item.name.startswith(".")]
+
+
+@pytest.mark.parametrize("name", ["s.tif", "s_labels.tif"])
+def test_synthesize__replaces_no_file_of_the_user(tmp_path, write_tif, name):
+    mine = write_tif(tmp_path / name, np.ones((1, 4, 4), np.uint8))
+    before = Path(mine).read_bytes()
+    with pytest.raises(OutputError, match=rf"{name}: already exists and is no synthetic scene"):
+        synthesize(tmp_path / "s.tif", **SMALL)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert Path(mine).read_bytes() == before
+    Path(mine).write_text("not a raster", encoding="utf-8")
+    with pytest.raises(OutputError, match="already exists"):
+        synthesize(tmp_path / "s.tif", **SMALL)
+
+
+def test_synthesize__replaces_its_own_files(tmp_path):
+    for seed in (1, 2):
+        synthesize(tmp_path / "s.tif", **SMALL | {"seed": seed})
+    with rasterio.open(tmp_path / "s.tif") as scene:
+        assert scene.tags()["DESCRIPTION"].endswith("seed 2")
+    # What a run that was stopped leaves.
+    (tmp_path / "s.tif").unlink()
+    synthesize(tmp_path / "s.tif", **SMALL)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.datasets.made.landcover import FIRST_PATCH_CLASS, Cover, Land, smooth_noise
-from eigenscape.errors import InputError
+from eigenscape.errors import InputError, OutputError
 from eigenscape.export.geotiff import write_raster
 from eigenscape.export.palette import complete_legend
 from eigenscape.export.sidecar import write_categories
@@ -33,6 +33,9 @@ _NANOMETERS = (400.0, 2500.0)
 # Pixels that are made together: a strip of all bands should stay in cache.
 _STRIP_PIXELS = 4096
 _LARGEST = {"height": 2**31 - 1, "width": 2**31 - 1, "bands": 65535, "classes": 1000}
+
+_MADE = "eigenscape synth:"
+"""How the descriptions of the files begin."""
 
 _KINSHIP = 0.07
 _SLOPE, _MOISTURE = np.float32(0.15), np.float32(0.2)
@@ -84,7 +87,7 @@ def synthesize(
     InputError
         A size, the seed or the suffix is impossible.
     OutputError
-        A file cannot be written.
+        A file cannot be written, or is there and is no synthetic one.
     """
     path = Path(path)
     sizes = {"height": height, "width": width, "bands": bands, "classes": classes}
@@ -107,9 +110,12 @@ def synthesize(
             if progress is not None:
                 progress(done + stop, 2 * height)
 
+    labels_path = path.with_name(f"{path.stem}_labels.tif")
+    for file in (path, labels_path):
+        _check_ours(file)
+    tags = {"DESCRIPTION": f"{_MADE} {classes} classes, seed {seed}"}
     # The scene comes last, and an older one goes first: what is there always has its own labels.
     path.unlink(missing_ok=True)
-    labels_path = path.with_name(f"{path.stem}_labels.tif")
     kind = np.dtype(np.uint8 if classes < 256 else np.uint16)
     write_raster(
         labels_path,
@@ -118,6 +124,7 @@ def synthesize(
         dtype=kind,
         nodata=0,
         band_names=("label",),
+        tags=tags,
         legend=legend,
     )
     write_categories(labels_path, legend)
@@ -138,7 +145,7 @@ def synthesize(
             }
             for center in spectra.wavelength
         ),
-        tags={"DESCRIPTION": f"eigenscape synth: {classes} classes, seed {seed}"},
+        tags=tags,
         scale=SCALE,
         layout="strips",
     )
@@ -155,6 +162,24 @@ def _check(path: Path, sizes: dict[str, int], seed: int, rows_per_block: int | N
         raise InputError(f"seed = {seed}: give a number from 0 to 2**63 - 1.")
     if rows_per_block is not None and rows_per_block < 1:
         raise InputError(f"rows_per_block = {rows_per_block}: give a number from 1 on.")
+
+
+def _check_ours(path: Path) -> None:
+    """Refuse to replace a file that was not made here: a scene of the user, or its labels."""
+    import rasterio
+
+    if not path.exists():
+        return
+    try:
+        with rasterio.open(path) as there:
+            made = str(there.tags().get("DESCRIPTION", "")).startswith(_MADE)
+    except rasterio.errors.RasterioIOError:
+        made = False
+    if not made:
+        raise OutputError(
+            f"{path}: already exists and is no synthetic scene or its labels, so it is not replaced. Give "
+            "another name, or delete it."
+        )
 
 
 def _strip_rows(width: int) -> int:
