@@ -10,8 +10,8 @@ from eigenscape.base.files.tables import read_table
 from eigenscape.clusters import ClusterOptions
 from eigenscape.errors import ClusterLostError, InputError, OutputError
 from eigenscape.study import run as study_run
-from eigenscape.study.outcomes import study_directory
-from eigenscape.study.plan import study_status
+from eigenscape.study.outcomes import study_directory, study_text
+from eigenscape.study.plan import plan_study, study_status
 from eigenscape.study.run import run_study
 
 SHARED = ("ingest", "features", "neighbors", "graph", "spectrum")
@@ -57,6 +57,29 @@ def test_run_study__computes_shared_stages_once(finished):
     assert len(result.outcomes) == 7
     assert result.failed == ()
     assert computed(result) == {**dict.fromkeys(SHARED, 1), "learn": 7, "export": 7}
+
+
+def test_run_study__its_job_can_be_planned_from_its_directory(finished):
+    job, result = finished
+    kept = load_job(result.path / "job.toml")
+    planned = plan_study(kept)
+    assert len(planned.variants) == 7
+    assert kept.study.published == str(job.base / "published.csv")
+    assert study_directory(kept, None).parent == result.path.parent
+
+
+def test_study_text__files_that_variants_name(write_study):
+    study = {
+        "grid": {"scene.labels": ["labels.npy", "other.npy"]},
+        "variants": [{"name": "a", "set": {"learn.test": "labels.npy"}}, {"name": "b"}],
+    }
+    job = load_job(write_study(study=study))
+    found = tomlkit.parse(study_text(job))["study"]
+    assert found["grid"]["scene.labels"] == [
+        str(job.base / "labels.npy"),
+        str(job.base / "other.npy"),
+    ]
+    assert found["variants"][0]["set"]["learn.test"] == str(job.base / "labels.npy")
 
 
 def test_run_study__variants_share_arrays_by_hard_links(finished):

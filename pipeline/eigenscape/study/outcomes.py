@@ -7,7 +7,9 @@ from typing import Any
 
 from eigenscape.base.files.tables import Row
 from eigenscape.errors import StoreError
+from eigenscape.job.files.named import job_with_files, with_files
 from eigenscape.job.jobfile import Job
+from eigenscape.scenes.registry import located
 from eigenscape.store.manifest import path_of
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
@@ -115,7 +117,33 @@ def check_study_directory(path: Path, job: Job) -> None:
         The directory holds other files than a study, or its ``job.toml`` is the job file, changed by hand.
     """
     check_ours(path, STUDY_FILE)
-    check_kept(job, path / "job.toml", job.to_toml())
+    check_kept(job, path / "job.toml", study_text(job))
+
+
+def study_text(job: Job) -> str:
+    """Return the study as TOML that can be run from any directory: its files are absolute."""
+    study = job.study
+    assert study is not None, "a study"
+
+    def absolute(path: str) -> str:
+        return located(path, job.resolve)
+
+    def of_keys(keys: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: with_files(key, value, absolute) for key, value in keys.items()}
+
+    variants = tuple(
+        variant.model_copy(update={"set": of_keys(variant.set), "grid": of_keys(variant.grid)})
+        for variant in study.variants
+    )
+    published = study.published and str(job.resolve(study.published))
+    changes = {
+        "grid": of_keys(study.grid),
+        "small": of_keys(study.small),
+        "variants": variants,
+        "published": published,
+    }
+    named = job_with_files(job, absolute)
+    return named.model_copy(update={"study": study.model_copy(update=changes)}).to_toml()
 
 
 def plan_outcomes(job: Job, path: Path) -> list[VariantOutcome]:

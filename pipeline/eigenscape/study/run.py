@@ -43,6 +43,7 @@ from eigenscape.study.outcomes import (
     settle_variant,
     siblings_of,
     study_directory,
+    study_text,
 )
 from eigenscape.study.pictures.plot import draw_plot
 from eigenscape.study.pictures.variants import draw_pictures
@@ -266,7 +267,7 @@ def _describe(path: Path, job: Job, outcomes: Sequence[VariantOutcome]) -> None:
             },
         )
         with written_whole(path / "job.toml") as temporary:
-            temporary.write_text(job.to_toml(), encoding="utf-8")
+            temporary.write_text(study_text(job), encoding="utf-8")
 
 
 def _known_machines(path: Path) -> dict[str, str]:
