@@ -4,6 +4,7 @@ import typer
 from eigenscape.batch.run import batch_directory
 from eigenscape.batch.sources import Source
 from eigenscape.cli.app import app
+from eigenscape.cli.arguments import exit_status
 from eigenscape.job.jobfile import load_job
 from eigenscape.study.outcomes import study_directory
 from eigenscape.tuning.run import tuning_directory
@@ -44,3 +45,13 @@ def test_run_dir__each_command_names_its_own_default(tmp_path, monkeypatch):
 def test_set__of_apply_names_the_tables_that_it_accepts(table):
     assert f"[{table}]" in help_of("apply", "--set")
     assert "neighbors" not in help_of("apply", "--set")
+
+
+def test_exit_status__kernels_that_cannot_be_stored(capsys):
+    refusal = RuntimeError("cannot cache function 'step': no locator available for file '/x.py'")
+    with pytest.raises(typer.Exit) as ended, exit_status():
+        raise refusal
+    assert ended.value.exit_code == 2
+    assert "Set NUMBA_CACHE_DIR to a directory of your own." in capsys.readouterr().err
+    with pytest.raises(RuntimeError, match="another"), exit_status():
+        raise RuntimeError("another")

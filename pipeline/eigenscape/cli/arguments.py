@@ -121,6 +121,17 @@ def exit_status() -> Iterator[None]:
     except EigenscapeError as error:
         print(f"eigenscape: {error}", file=sys.stderr)
         raise typer.Exit(error.exit_status) from None
+    except RuntimeError as error:
+        # Raised by numba where kernels are imported, beside which nothing can be written.
+        if "no locator available" not in str(error):
+            raise
+        print(
+            "eigenscape: compiled kernels cannot be stored: neither the directory of the package nor the "
+            "cache of this user (~/.cache/numba) can be written. Set NUMBA_CACHE_DIR to a directory of your "
+            "own.",
+            file=sys.stderr,
+        )
+        raise typer.Exit(InputError.exit_status) from None
     except MemoryError as error:
         told = f" ({error})" if str(error) else ""
         print(
