@@ -67,7 +67,7 @@ def test_cli__results(finished, cli, tmp_path):
     path = job.base / "finished.toml"
     done = cli("results", path, "--page", page, "--runs", result.path.parent)
     assert done.exit_code == 0, done.stderr
-    assert "1 studies" in done.stdout
+    assert done.stdout == f"{page}: 1 study\n"
     assert "## Error against labels" in page.read_text(encoding="utf-8")
     missing = cli("results", path, "--page", page, "--runs", tmp_path / "elsewhere")
     assert missing.exit_code == 0

@@ -36,8 +36,13 @@ def sidecar_path(tif_path: str | Path) -> Path:
 
 def output_error(path: str | Path, reason: object) -> OutputError:
     """Return the error to raise when `path` could not be written, with the fix."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        return OutputError(
+            f"{path}: there is no directory {folder}. Make it, or give another path."
+        )
     try:
-        room = f"{format_bytes(shutil.disk_usage(Path(path).parent).free)} are free there"
+        room = f"{format_bytes(shutil.disk_usage(folder).free)} are free there"
     except OSError:
         room = "Its directory cannot be opened"
     detail = (reason.strerror if isinstance(reason, OSError) else None) or reason

@@ -144,7 +144,7 @@ def test_synthesize__impossible_values(tmp_path, change, message):
 def test_synthesize__bad_paths(tmp_path):
     with pytest.raises(InputError, match=r"\.tif"):
         synthesize(tmp_path / "s.png", **SMALL)
-    with pytest.raises(OutputError, match="missing"):
+    with pytest.raises(OutputError, match=r"there is no directory .*missing\. Make it"):
         synthesize(tmp_path / "missing" / "s.tif", **SMALL)
 
 

@@ -28,6 +28,7 @@ def results_command(
         from eigenscape.study.results import write_results
 
         missing = write_results([load_job(study, small=small) for study in studies], page, runs)
-        print(f"{page}: {len(studies) - len(missing)} studies")
+        shown = len(studies) - len(missing)
+        print(f"{page}: {shown} {'study' if shown == 1 else 'studies'}")
         for name in missing:
             print(f"eigenscape: {name} has not run yet", file=sys.stderr)
