@@ -13,6 +13,8 @@ MOST_CLASSES = 65535
 
 _UNNAMED = {"", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "NULL", "null", "None", "-1"}
 """How programs write missing names: "Na" (sodium) may be a class."""
+MISSING = {"", "na", "n/a", "nan", "null", "none"}
+"""How programs write missing numbers, in lower case."""
 
 
 def unnamed(names: Collection[str]) -> set[str]:
@@ -26,6 +28,15 @@ def unnamed(names: Collection[str]) -> set[str]:
     missing, zeros = _UNNAMED.intersection(names), {*filter(is_zero, names)}
     numerals = any(map(is_numeral, {*names} - missing - zeros))
     return missing if numerals else missing | zeros
+
+
+def texts_of_none(texts: Collection[str]) -> set[str]:
+    """Return which of the distinct texts of a column or an attribute mean no label.
+
+    Beside numerals alone these are `MISSING` in upper or lower case, otherwise those of `unnamed`.
+    """
+    missing = {text for text in texts if text.lower() in MISSING}
+    return missing if all(map(is_numeral, {*texts} - missing)) else unnamed(texts)
 
 
 def told_unnamed(found: Collection[str], where: str, count: str) -> str:

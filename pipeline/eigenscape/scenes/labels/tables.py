@@ -16,9 +16,11 @@ from eigenscape.scenes.formats.tables.tabularfiles import (
     open_tabular,
 )
 from eigenscape.scenes.labels.classnumbers import (
+    MISSING,
     MOST_CLASSES,
     is_zero,
     label_out_of_range,
+    texts_of_none,
     to_number,
     told_unnamed,
     told_zero_of,
@@ -29,8 +31,6 @@ from eigenscape.scenes.types import Grid, Legend
 
 _SHOWN = 3
 """Classes that a note lists."""
-_MISSING = {"", "na", "n/a", "nan", "null", "none"}
-"""How missing numbers are written."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _count_values(file: TabularFile, column: int) -> Counter[Any]:
         place, distinct = pd.factorize(values)
         counts = np.bincount(place[place >= 0], minlength=len(distinct))
         found.update(dict(zip(distinct.tolist(), counts.tolist(), strict=True)))
-        if len(found) > MOST_CLASSES + len(_MISSING):
+        if len(found) > MOST_CLASSES + len(MISSING):
             where = f"{file.path}: column {file.columns[column].name}, number of distinct values"
             raise label_out_of_range(f"more than {MOST_CLASSES}", where)
     return found
@@ -154,13 +154,11 @@ def _count_values(file: TabularFile, column: int) -> Counter[Any]:
 
 def _number_classes(distinct: list[Any], name: str, path: str) -> tuple[dict[Any, int], Legend]:
     """Return the class number of every value, and the names of the classes if they are texts."""
-    missing = {value for value in distinct if isinstance(value, str) and value.lower() in _MISSING}
-    given = [value for value in distinct if value not in missing]
+    none = texts_of_none({value for value in distinct if isinstance(value, str)})
+    given = [value for value in distinct if value not in none]
     try:
         column = np.array([to_number(value) for value in given])
     except ValueError:
-        none = unnamed(distinct)
-        given = [value for value in distinct if value not in none]
         column = np.array(given, object)
     if not given:
         return {}, Legend()

@@ -7,7 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigenscape.errors import SceneError, did_you_mean
-from eigenscape.scenes.labels.classnumbers import MOST_CLASSES, label_out_of_range, to_number
+from eigenscape.scenes.labels.classnumbers import (
+    MOST_CLASSES,
+    label_out_of_range,
+    texts_of_none,
+    to_number,
+)
 from eigenscape.scenes.types import Legend
 
 LIKELY = (
@@ -56,6 +61,11 @@ def classify(
     if name not in texts:
         values = columns[name]
         broken = next((value for value in values if not _is_whole(value)), None)
+        if broken is None:
+            raise SceneError(
+                f"{path}: the attribute {name!r} gives no feature a class. Name another one in "
+                "scene.labels_field."
+            )
         raise label_out_of_range(broken, f"{path}: attribute {name}")
     words = texts[name]
     if partner := _partner(numeric, texts, name):
@@ -67,6 +77,22 @@ def classify(
     order = {word: number for number, word in enumerate(known, start=1)}
     numbered = np.array([order.get(word, 0) for word in words.tolist()], np.uint16)
     return numbered, Legend({number: word for word, number in order.items()}, alphabetical=True)
+
+
+def without_texts_of_none(values: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
+    """Return an attribute without the texts that mean no label, and these texts, once for each feature.
+
+    Parameters
+    ----------
+    values : array, shape (features,)
+    """
+    texts = [value.strip() if isinstance(value, str) else "" for value in values.tolist()]
+    none = texts_of_none({*texts}) - {""}
+    if not none:
+        return values, []
+    kept = values.astype(object)
+    kept[np.isin(texts, [*none])] = None
+    return kept, [text for text in texts if text in none]
 
 
 def find_partner(columns: Mapping[str, NDArray[Any]], name: str) -> str | None:

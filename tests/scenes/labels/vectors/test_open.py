@@ -256,6 +256,43 @@ def test_vectors__zero_is_told_apart_from_empty(write, labels, save, cube, numbe
     )
 
 
+@pytest.mark.parametrize(
+    ("values", "found", "names", "none"),
+    [
+        (["oak", "NA", "elm", "None"], [2, 0, 1, 0], {1: "elm", 2: "oak"}, "NA, None"),
+        (["oak", "0", "elm", "-1"], [2, 0, 1, 0], {1: "elm", 2: "oak"}, "-1, 0"),
+        (["10", "NA", "9", "n/a"], [10, 0, 9, 0], {}, "NA, n/a"),
+    ],
+)
+def test_vectors__texts_that_mean_no_label(
+    write, labels, save, cube, tmp_path, values, found, names, none
+):
+    """They mean none in a CSV file too, from which many vector files are made."""
+    points = centres((1, 1), (2, 2), (3, 3), (4, 4))
+    path = write("scene.tif", cube)
+    opened = labels(path, labels=save("p.gpkg", points, kind=values))
+    place = np.arange(1, 5)
+    assert opened.read(0, 20)[place, place].tolist() == found
+    assert opened.legend.names == names
+    assert opened.notes == (
+        f"{none} in the attribute 'kind' means no label (2 of 4 features). If it is a class, give it "
+        "another name",
+        "2 of 4 features of the labels have no class and are left out",
+    )
+    rows = [f"{number},{number},{value}\n" for number, value in zip(place, values, strict=True)]
+    (tmp_path / "p.csv").write_text("row,column,kind\n" + "".join(rows))
+    table = labels(path, labels="p.csv")
+    assert table.read(0, 20)[place, place].tolist() == found
+    assert table.legend.names == names
+
+
+@pytest.mark.parametrize("values", [["NA", "NA"], [None, None]])
+def test_vectors__attribute_without_a_class(write, labels, save, cube, values):
+    path = save("p.gpkg", centres((1, 1), (2, 2)), kind=values)
+    with pytest.raises(SceneError, match=r"'kind' gives no feature a class.*labels_field"):
+        labels(write("scene.tif", cube), labels=path, labels_field="kind")
+
+
 def test_vectors__of_another_system_than_theirs(write, labels, save, cube, tmp_path):
     path, points = write("scene.tif", cube), centres((1, 1), (2, 2))
     # What a reader takes a file of metres without a system for.

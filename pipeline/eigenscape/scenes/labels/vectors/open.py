@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import MissingExtraError, SceneError
 from eigenscape.scenes.grids import check_overlap, extent
-from eigenscape.scenes.labels.classnumbers import is_zero, told_zero_of
+from eigenscape.scenes.labels.classnumbers import is_zero, told_unnamed, told_zero_of
 from eigenscape.scenes.labels.vectorclasses import (
     choose_attribute,
     choose_mark,
     classify,
     find_partner,
+    without_texts_of_none,
 )
 from eigenscape.scenes.labels.vectors.features import (
     Features,
@@ -105,6 +106,11 @@ def _read_classes(features: Features, field: str | None, path: str, *, marks: bo
         columns, field = {"mark": np.ones(len(features.drawn))}, None
         notes.append("every feature marks pixels: no attribute holds the class")
     name = choose_attribute(columns, field, path)
+    named, none = without_texts_of_none(columns[name])
+    columns = {**columns, name: named}
+    if none:
+        told = f"{len(none):,} of {len(features.drawn):,} features"
+        notes.append(told_unnamed({*none}, f"the attribute {name!r}", told))
     numbers, legend = classify(columns, name, path)
     partner = find_partner(columns, name)
     if field is None and (others := [other for other in columns if other not in (name, partner)]):
