@@ -1,6 +1,6 @@
 """Numbers in a file to class numbers: whole, 1 ... 65535, 0 for none; texts that mean none among names."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ MOST_CLASSES = 65535
 
 _UNNAMED = {"", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "NULL", "null", "None", "-1"}
 """How programs write missing names: "Na" (sodium) may be a class."""
+_SHOWN = 3
+"""Classes that a note lists."""
 MISSING = {"", "na", "n/a", "nan", "null", "none"}
 """How programs write missing numbers, in lower case."""
 
@@ -55,6 +57,28 @@ def told_unnamed(found: Collection[str], where: str, count: str) -> str:
         f"{', '.join(sorted(found))} in {where} means no label ({count}). If it is a class, "
         "give it another name"
     )
+
+
+def told_merged(numbers: Mapping[Any, int], where: str) -> list[str]:
+    """Return a note on distinct values that are the same class number, such as 01 and 1; none without them.
+
+    Parameters
+    ----------
+    numbers
+        Class number of every distinct value, 0 for none.
+    where
+        Where they are.
+    """
+    written: dict[int, list[str]] = {}
+    for value, number in numbers.items():
+        written.setdefault(number, []).append(str(value))
+    found = [" and ".join(values) for number, values in written.items() if number and values[1:]]
+    if not found:
+        return []
+    shown = ", ".join([*found[:_SHOWN], *(["..."] if len(found) > _SHOWN else [])])
+    return [
+        f"{shown} in {where} are numbers of the same class. If they are different classes, give them names"
+    ]
 
 
 def to_number(value: Any) -> float:

@@ -22,15 +22,13 @@ from eigenscape.scenes.labels.classnumbers import (
     label_out_of_range,
     texts_of_none,
     to_number,
+    told_merged,
     told_unnamed,
     told_zero_of,
     unnamed,
 )
 from eigenscape.scenes.labels.vectorclasses import classify
 from eigenscape.scenes.types import Grid, Legend
-
-_SHOWN = 3
-"""Classes that a note lists."""
 
 
 @dataclass(frozen=True)
@@ -118,25 +116,12 @@ def label_column(file: TabularFile, field: str | None) -> TableLabels:
     notes: list[str] = []
     if any(number == 0 and is_zero(value) for value, number in numbers.items()):
         notes.append(told_zero_of(f"the column {name!r}"))
-    if merged := _merged(numbers):
-        notes.append(
-            f"{merged} in the column {name!r} are numbers of the same class. If they are different classes, "
-            "give them names"
-        )
+    notes += told_merged(numbers, f"the column {name!r}")
     if legend.names and (missing := unnamed(counts) - {""}):
         count = sum(counts[value] for value in missing)
         told = f"{count:,} of {file.rows:,} rows"
         notes.append(told_unnamed(missing, f"the column {name!r}", told))
     return TableLabels(file, column, numbers, legend, tuple(notes))
-
-
-def _merged(numbers: Mapping[Any, int]) -> str:
-    """Return values with the same class number, such as "01 and 1"; empty for none."""
-    written: dict[int, list[str]] = {}
-    for value, number in numbers.items():
-        written.setdefault(number, []).append(str(value))
-    found = [" and ".join(values) for number, values in written.items() if number and values[1:]]
-    return ", ".join([*found[:_SHOWN], *(["..."] if len(found) > _SHOWN else [])])
 
 
 def _count_values(file: TabularFile, column: int) -> Counter[Any]:

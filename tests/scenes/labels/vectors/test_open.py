@@ -286,6 +286,20 @@ def test_vectors__texts_that_mean_no_label(
     assert table.legend.names == names
 
 
+def test_vectors__codes_that_are_one_number_are_told(write, labels, save, cube):
+    points = centres((1, 1), (2, 2), (3, 3), (4, 4), (5, 5))
+    opened = labels(
+        write("scene.tif", cube), labels=save("p.gpkg", points, code=["1", "2", "01", "2", None])
+    )
+    place = np.arange(1, 6)
+    assert opened.read(0, 20)[place, place].tolist() == [1, 2, 1, 2, 0]
+    assert opened.notes == (
+        "01 and 1 in the attribute 'code' are numbers of the same class. If they are different classes, "
+        "give them names",
+        "1 of 5 features of the labels have no class and are left out",
+    )
+
+
 @pytest.mark.parametrize("values", [["NA", "NA"], [None, None]])
 def test_vectors__attribute_without_a_class(write, labels, save, cube, values):
     path = save("p.gpkg", centres((1, 1), (2, 2)), kind=values)
@@ -370,6 +384,10 @@ def test_polygons__without_a_pixel_centre_are_told(write, labels, save, cube):
         "no pixel centre lies within 3 polygons: nothing is labelled there; no other has the class eau",
     )
     assert {*np.unique(opened.read(0, 20)).tolist()} == {0, 1, 2}
+    path = save("one.gpkg", [shapes[0], shapes[2]], kind=["eau", "Feld"])
+    assert labels(write("scene.tif", cube), labels=path).notes == (
+        "no pixel centre lies within 1 polygon: nothing is labelled there; no other has the class eau",
+    )
 
 
 @pytest.mark.parametrize("strip", [2**20, 13])

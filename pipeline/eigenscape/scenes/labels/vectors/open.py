@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from eigenscape.errors import MissingExtraError, SceneError
 from eigenscape.scenes.grids import check_overlap, extent
-from eigenscape.scenes.labels.classnumbers import is_zero, told_unnamed, told_zero_of
+from eigenscape.scenes.labels.classnumbers import (
+    is_zero,
+    told_merged,
+    told_unnamed,
+    told_zero_of,
+)
 from eigenscape.scenes.labels.vectorclasses import (
     choose_attribute,
     choose_mark,
@@ -113,6 +118,10 @@ def _read_classes(features: Features, field: str | None, path: str, *, marks: bo
         notes.append(told_unnamed({*none}, f"the attribute {name!r}", told))
     numbers, legend = classify(columns, name, path)
     partner = find_partner(columns, name)
+    if not legend.names:
+        # Names that differ by blanks alone are the same.
+        written = dict(zip(named.tolist(), numbers.tolist(), strict=True))
+        notes += told_merged(dict(sorted(written.items(), key=str)), f"the attribute {name!r}")
     if field is None and (others := [other for other in columns if other not in (name, partner)]):
         notes.append(f"the class is read from the attribute {name} (not {', '.join(others)})")
     if partner is not None:
