@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lists import assert_same, check_exact, clustered, true_recall, words
+from harness import Harness, Notes
+from lists import assert_same, check_exact, clustered, put_features, true_recall, words
 
 KINDS = {"dense": np.asarray, "sparse": sp.csr_array}
 
@@ -22,6 +23,21 @@ def test_angle__zeros_are_at_a_right_angle_to_all_but_zeros(find, rng, kind, met
         np.testing.assert_allclose(found.distance[zero, 1:], np.pi / 2, rtol=1e-6)
     places = found.index[0] == 120
     np.testing.assert_allclose(found.distance[0][places], np.pi / 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("zeros", [0, 2, 40])
+def test_angle__zeros_are_told(tmp_path, rng, kind, zeros):
+    features = rng.standard_normal((200, 4))
+    features[3 : 3 + zeros] = 0
+    for metric in ("angle", "euclidean"):
+        harness = Harness(tmp_path / metric, neighbors={"metric": metric, "k": 8})
+        put_features(harness, KINDS[kind](features))
+        reporter = Notes()
+        harness.run("neighbors", reporter=reporter)
+        told = [note for note in reporter.notes if "only zeros as features" in note]
+        assert len(told) == (metric == "angle" and zeros > 0)
+        assert all(note.startswith(f"{zeros} of 200 samples") for note in told)
 
 
 @pytest.mark.mostly_slow(2)

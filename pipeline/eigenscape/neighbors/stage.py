@@ -20,7 +20,7 @@ import numpy as np
 
 from eigenscape.context import Context
 from eigenscape.neighbors.method import neighbor_method
-from eigenscape.neighbors.search.duplicates import most_equal
+from eigenscape.neighbors.search.duplicates import count_zeros, most_equal
 from eigenscape.neighbors.search.layout import lay_out
 from eigenscape.store.arrays import write_rows
 from eigenscape.store.rows import Rows
@@ -38,6 +38,12 @@ def neighbors_stage(context: Context) -> dict[str, Any]:
     leaves = method.leaves(*source.shape, sparse=source.sparse)
     least, most = method.least_neighbors, most_equal(method.k)
     layout = lay_out(context, source, leaves, least=least, most_equal=most)
+    if source.unit and (zeros := count_zeros(source, layout.folder)):
+        context.reporter.note(
+            f"{zeros:,} of {layout.samples:,} samples have only zeros as features, so no direction: they are "
+            "at a right angle to all others, and their neighbours are arbitrary. Set neighbors.metric to "
+            '"euclidean", or leave them out (scene.mask)'
+        )
     order = context.workspace.create_array(
         "neighbors/order", (layout.samples,), np.int64, whole=True, dims=("rank",)
     )

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from eigenscape.base.blocks import Block, blocks, sample_blocks
 from eigenscape.base.files.mapped import attach_memmap, create_memmap, note_rows, save_array
 from eigenscape.base.memory import ROW_TILE
+from eigenscape.base.vectors import unit_vectors
 from eigenscape.context import Map
 from eigenscape.neighbors.kernels.hashes import hash_rows
 from eigenscape.neighbors.kernels.tiles import check_range
@@ -75,6 +76,21 @@ def find_copies(source: Rows, folder: Path, k: int, most: int, budget: int, map_
     save_array(folder / "copies.npy", copies)
     save_array(folder / "represented.npy", represented)
     return len(copies)
+
+
+def count_zeros(source: Rows, folder: Path) -> int:
+    """Return the number of vectors of zeros among rows of length 1, from the hashes of `find_copies`.
+
+    Parameters
+    ----------
+    source
+        The features, with `Rows.unit`.
+    folder
+        See `find_copies`.
+    """
+    rows, columns = source.shape
+    zero = hash_rows(unit_vectors(np.zeros((1, columns - 1), np.float32)))
+    return int((attach_memmap(folder / "hash", (rows,), np.uint64) == zero).sum())
 
 
 def choose_copies(
