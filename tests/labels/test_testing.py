@@ -69,6 +69,14 @@ def test_plan_fits__nothing_is_learned_of_test_pixels(planned, rng):
     assert "not learned from" in labelled.disjoint.notes()[0]
 
 
+def test_plan_fits__notes_on_the_test_file_are_told(planned, tmp_path):
+    rows = [f"{row},5,{row % 2 + 1}" for row in range(20)]
+    (tmp_path / "test.csv").write_text("\n".join(["row,column,class", *rows, "99,5,1", "4,99,1"]))
+    _, labelled, _ = planned(np.zeros(600, np.uint16), test="test.csv", trials=1)
+    told = "learn.test: 2 of 22 points lie outside of the scene and are left out"
+    assert told in labelled.disjoint.notes()
+
+
 def test_plan_fits__draws_of_a_share_are_tested_alike(planned):
     tested = np.where(np.arange(600) % 3 == 0, 1, 0).astype(np.uint16)
     _, labelled, fits = planned(tested, train=0.3, trials=2)

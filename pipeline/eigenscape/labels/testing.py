@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from eigenscape.base.blocks import blocks
 from eigenscape.errors import InputError
+from eigenscape.scenes.describe import notes_of
 from eigenscape.scenes.ingest.ingested import IngestedScene
 from eigenscape.scenes.labels.sources import numbered_like, numbers_taken
 from eigenscape.scenes.types import Grid, Labels
@@ -37,8 +38,9 @@ class Disjoint:
         Test samples of each class that nothing is learned of.
     names
         Of the classes, as far as they have names.
-    compared
-        A note of what the numbers of test labels without names are taken for, if the others have some.
+    of_file
+        Notes on the file: of its reader, and what the numbers of test labels without names are taken for, if
+        the others have some.
     """
 
     given: NDArray[np.uint16]
@@ -47,7 +49,7 @@ class Disjoint:
     shared: int
     unknown: Mapping[int, int]
     names: Mapping[int, str] = field(default_factory=dict)
-    compared: tuple[str, ...] = ()
+    of_file: tuple[str, ...] = ()
 
     @property
     def marked(self) -> NDArray[np.uint16]:
@@ -69,7 +71,7 @@ class Disjoint:
 
     def notes(self) -> list[str]:
         """Return what a user should know."""
-        found, notes = self.report(), [*self.compared]
+        found, notes = self.report(), [*self.of_file]
         if self.shared:
             notes.append(
                 f"{self.shared} pixels are labelled in the test file too, and are not learned from"
@@ -141,8 +143,9 @@ def read_disjoint(
             else "none of its labels lies on a valid pixel of the scene"
         )
         raise InputError(f"{asked}: {why}. Give test labels of the classes that are learned.")
-    compared = numbers_taken(labels, scene.class_names)
-    return Disjoint(given, tested, labels.files[0], shared, unknown, names, compared)
+    noted = (f"learn.test: {note}" for note in notes_of(labels))
+    of_file = (*noted, *numbers_taken(labels, scene.class_names))
+    return Disjoint(given, tested, labels.files[0], shared, unknown, names, of_file)
 
 
 def read_learnable(
