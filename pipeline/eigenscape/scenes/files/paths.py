@@ -17,6 +17,17 @@ RASTERS = {".tif", ".tiff", ".jp2", ".img", ".vrt", ".bil", ".bip", ".bsq", ".da
 
 _MOST = 4096
 
+_LAYERS = re.compile(
+    r"""
+    L[COTEM]0[45789]_L\d[A-Z]{2}_ .*_(?!(SR_)?B\d) [A-Z_]+ (_B\d+)?  # Landsat: QA_PIXEL, ST_B10
+    | (L2A_)?T\d\d[A-Z]{3}_\d{8}T\d{6}_ (AOT|SCL|TCI|WVP) (_\d\dm)?  # Sentinel-2
+    | HLS\.[LS]30\..* \.(Fmask|SAA|SZA|VAA|VZA)  # Harmonized Landsat and Sentinel-2
+    | (ENMAP|DESIS).* -QL_.*
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Names, less their endings, of files of products that are not spectral bands."""
+
 
 def scene_paths(options: SceneOptions, resolve: Resolve) -> tuple[str, ...]:
     """Return the paths of a scene: what is given, with patterns and folders replaced by their files.
@@ -38,7 +49,8 @@ def scene_paths(options: SceneOptions, resolve: Resolve) -> tuple[str, ...]:
     Raises
     ------
     SceneError
-        A pattern stands for no file, or for very many.
+        A pattern stands for no file, or for very many; or some of its files are layers of a product that
+        are no bands.
     """
     given = (options.path,) if isinstance(options.path, str) else options.path
     others = [*options.mask_files, *([options.labels] if options.labels else [])]
@@ -77,6 +89,14 @@ def _few(given: str, names: list[str], apart: set[str]) -> tuple[str, ...]:
         raise SceneError(
             f"scene.path = {given!r}: stands for {len(names):,} files; {_MOST:,} bands can be listed. Give a "
             "pattern for fewer; `eigenscape batch` works on many scenes."
+        )
+    layers = [Path(name).name for name in names if _LAYERS.fullmatch(Path(name).stem)]
+    if 0 < len(layers) < len(names):
+        listed = ", ".join(sorted(layers)[:3]) + (", ..." if len(layers) > 3 else "")
+        raise SceneError(
+            f"scene.path = {given!r}: {len(layers)} of its {len(names)} files are not spectral bands: "
+            f"{listed}. Give the product with its metadata file, as it was downloaded, or a pattern for the "
+            'bands alone, such as "*_SR_B*.TIF".'
         )
     return tuple(sorted(names, key=_by_number))
 

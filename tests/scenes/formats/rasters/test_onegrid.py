@@ -199,3 +199,32 @@ def test_paths__patterns_and_folders_in_the_order_of_numbers(
     ):
         odd.write(dataset.read())
     assert len(scene("B*.tif").parts) == 1
+
+
+@pytest.mark.parametrize(
+    ("bands", "layer"),
+    [
+        ("LC08_L2SP_193023_20220801_20220806_02_T1_SR_B{}.TIF", "SR_B1>QA_PIXEL"),
+        ("LC08_L2SP_193023_20220801_20220806_02_T1_SR_B{}.TIF", "SR_B1>ST_B10"),
+        ("LC08_L2SP_193023_20220801_20220806_02_T1_SR_B{}.TIF", "SR_B1>SR_QA_AEROSOL"),
+        ("LE07_L1TP_193023_20020801_20200806_02_T1_B{}.TIF", "B1>QA_RADSAT"),
+        ("T33UVT_20230601T101601_B0{}_20m.jp2", "B01>SCL"),
+        ("HLS.L30.T33UVT.2023152T100000.v2.0.B0{}.tif", "B01>Fmask"),
+        ("ENMAP01-____L2A-DT1_1-SPECTRAL_IMAGE{}.TIF", "SPECTRAL_IMAGE1>QL_QUALITY_CLOUD"),
+    ],
+)
+def test_paths__layers_of_products_are_no_bands(tmp_path, resolve, bands, layer):
+    found = [tmp_path / bands.format(number) for number in (1, 2)]
+    other = tmp_path / found[0].name.replace(*layer.split(">"))
+    for name in (*found, other):
+        name.write_bytes(b"")
+    for given in (str(tmp_path), "*"):
+        with pytest.raises(SceneError, match=f"1 of its 3 files are not .* {other.name}"):
+            scene_paths(SceneOptions(path=given), resolve)
+    # A list says what is meant, and so does a pattern of layers alone; labels and masks are apart.
+    listed = SceneOptions(path=(str(found[0]), str(other)))
+    assert scene_paths(listed, resolve) == (str(found[0]), str(other))
+    alone = SceneOptions(path=f"*{layer.partition('>')[2]}*")
+    assert scene_paths(alone, resolve) == (str(other),)
+    masked = SceneOptions(path=str(tmp_path), mask=(str(other),))
+    assert scene_paths(masked, resolve) == tuple(map(str, found))
