@@ -447,6 +447,14 @@ def test_envi__classic_radiance_with_a_value_of_missing_pixels(tmp_path, scene):
     check(scene(str(product.path)), product)
 
 
+def test_envi__endings_in_capitals(tmp_path, scene):
+    product = products.classic(tmp_path)
+    image = product.path.rename(tmp_path / "f201013t01p00r10rdn_e.IMG")
+    header = (tmp_path / f"{product.path.name}.hdr").rename(image.with_suffix(".HDR"))
+    for path in (image, header):
+        check(scene(str(path)), product)
+
+
 def test_pace__measured_wavelengths_before_nominal_ones(tmp_path, scene):
     product = products.pace(tmp_path, version="3.2")
     with h5py.File(product.path, "a") as file:

@@ -103,7 +103,8 @@ def data_file(path: str) -> str | None:
     if not _head(path).startswith("ENVI"):
         return None
     stem = path[:-4]
-    return next((stem + end for end in _DATA if os.path.isfile(stem + end)), stem)
+    names = (stem + form for end in _DATA for form in (end, end.upper()))
+    return next(filter(os.path.isfile, names), stem)
 
 
 def check_data(path: str, data: str) -> None:
@@ -156,10 +157,8 @@ def _of_folder(path: str) -> str | None:
 
 
 def _header(path: str) -> str | None:
-    for name in (f"{path}.hdr", f"{os.path.splitext(path)[0]}.hdr"):
-        if os.path.isfile(name):
-            return name
-    return None
+    names = (stem + end for end in (".hdr", ".HDR") for stem in (path, os.path.splitext(path)[0]))
+    return next(filter(os.path.isfile, names), None)
 
 
 def _head(path: str) -> str:
