@@ -41,6 +41,7 @@ from eigenscape.scenes.labels.carried import CarriedLabels
 from eigenscape.scenes.labels.classnumbers import class_numbers
 from eigenscape.scenes.labels.legends import array_legend, read_legend, told_zero
 from eigenscape.scenes.labels.renumbered import RenumberedLabels, names_in_common, renumbered
+from eigenscape.scenes.readers.envi import image_of
 from eigenscape.scenes.registry import is_registered, registered
 from eigenscape.scenes.types import Grid, Labels, Legend, Scene
 from eigenscape.scenes.views.draws import Subset
@@ -365,25 +366,13 @@ def _open(
 ) -> Labels:
     check_exists(path)
     linked = told_links([path])
-    path, told = _of_several(_of_header(path), options.labels_variable, grid)
+    path, told = _of_several(image_of(path), options.labels_variable, grid)
     told = (*linked, *told)
     if located is None or _has_no_place(path):
         labels = _open_on(path, options, grid, marks=marks)
     else:
         labels = CarriedLabels(_open_on(path, options, located.grid, marks=marks), located)
     return replace(labels, notes=(*told, *labels.notes)) if told else labels  # type: ignore[type-var, attr-defined]
-
-
-def _of_header(path: str) -> str:
-    """Return the data file of an ENVI header, any other path as it is."""
-    if not path.lower().endswith(".hdr"):
-        return path
-    from eigenscape.scenes.readers.envi import check_data, data_file
-
-    if (data := data_file(path)) is None:
-        return path
-    check_data(path, data)
-    return data
 
 
 def _of_several(path: str, variable: str | None, grid: Grid) -> tuple[str, tuple[str, ...]]:

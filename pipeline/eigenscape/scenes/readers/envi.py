@@ -107,6 +107,20 @@ def data_file(path: str) -> str | None:
     return next(filter(os.path.isfile, names), stem)
 
 
+def image_of(path: str) -> str:
+    """Return the data file of an ENVI header, any other path as it is.
+
+    Raises
+    ------
+    SceneError
+        The data file of a header is not there.
+    """
+    if (data := data_file(path)) is None:
+        return path
+    check_data(path, data)
+    return data
+
+
 def check_data(path: str, data: str) -> None:
     """Refuse a header without its data file.
 

@@ -15,6 +15,7 @@ from eigenscape.scenes.formats.arrays.arrayfiles import array_format
 from eigenscape.scenes.formats.rasters.planes import Plane, find_plane, open_plane
 from eigenscape.scenes.formats.tables.sparse import SparseScene
 from eigenscape.scenes.formats.tables.tabularfiles import is_tabular
+from eigenscape.scenes.readers.envi import image_of
 from eigenscape.scenes.reading import Resolve
 from eigenscape.scenes.sensors.contents import Flag, FlagPlane
 from eigenscape.scenes.types import Scene
@@ -174,4 +175,4 @@ def _open_mask(scene: Scene, path: str) -> Plane:
         )
     if array_format(path) is not None:
         return find_plane(path, None, scene.grid, key="mask")
-    return open_plane(path, scene.grid, key="mask")
+    return open_plane(image_of(path), scene.grid, key="mask")

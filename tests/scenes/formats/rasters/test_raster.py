@@ -371,6 +371,8 @@ def test_mask_leaves_pixels_out(write, scene, cube, tmp_path):
     np.testing.assert_array_equal(valid, expected)
     assert (values[~valid] == 0).all()
     assert raster in opened.files
+    write("header.img", keep, driver="ENVI", nodata=-7)
+    np.testing.assert_array_equal(scene(path, mask="header.hdr").read(0, 20)[1], expected)
     np.save(tmp_path / "mask.npy", expected)
     np.testing.assert_array_equal(scene(path, mask="mask.npy").read(1, 20)[1], expected[1:])
 
