@@ -180,6 +180,21 @@ def test_most_bands_are_counted_along_the_axis_of_bands(scene, write):
     assert "rows x columns x bands" in str(describe_scene(opened))
 
 
+def test_axes_without_coordinates_say_nothing(scene, tmp_path):
+    path = tmp_path / "cube.nc"
+    with h5py.File(path, "w") as file:
+        refl = file.create_dataset("refl", data=CUBE)
+        for place, (axis, size) in enumerate(SIZES.items()):
+            one = file.create_dataset(axis, data=np.zeros(size, ">f4"))
+            one.make_scale(f"{UNNAMED}{size:9}")
+            refl.dims[place].attach_scale(one)
+    opened = scene(str(path))
+    np.testing.assert_array_equal(opened.read(0, 7)[0], CUBE)
+    assert opened.bands.wavelength is None
+    assert opened.grid.transform is None
+    assert not any("place of the pixels" in note for note in opened.notes)
+
+
 @BOTH_ORDERS
 def test_widths_and_good_bands_along_the_bands_are_known(scene, write, axes):
     lists = {

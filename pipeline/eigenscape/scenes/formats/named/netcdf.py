@@ -23,6 +23,9 @@ _MOST_ATTRIBUTES = 256
 _OF_DIMENSIONS = {
     "CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Coordinates", "_Netcdf4Dimid",
 }  # fmt: skip
+_NO_COORDINATE = "This is a netCDF dimension but not a netCDF variable"
+"""How the name of a dataset begins that stands for an axis without coordinates, with zeros."""
+
 _FILLS = {
     "int16": -32767, "uint16": 65535, "int32": -2147483647, "uint32": 4294967295,
     "float32": 9.969209968386869e36, "float64": 9.969209968386869e36,
@@ -63,7 +66,9 @@ def _list_hdf5(path: str) -> list[NamedArray]:
     found: list[NamedArray] = []
 
     def visit(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset) and item.shape is not None and item.dtype.kind in "uif":
+        if not isinstance(item, h5py.Dataset) or _is_length(item):
+            return
+        if item.shape is not None and item.dtype.kind in "uif":
             load, told = partial(_load_hdf5, path, name), _told(item)
             if item.fillvalue == _FILLS.get(item.dtype.name):
                 # What the library fills an array with, of which nothing else is told.
@@ -74,6 +79,11 @@ def _list_hdf5(path: str) -> list[NamedArray]:
     with Hdf5File(path).open() as file:
         file.visititems(visit)
     return found
+
+
+def _is_length(item: Any) -> bool:
+    """Return whether a dataset is nothing but the length of an axis."""
+    return str(attribute(item, "NAME")).startswith(_NO_COORDINATE)
 
 
 def _axes(name: str, item: Any) -> tuple[str, ...] | None:
