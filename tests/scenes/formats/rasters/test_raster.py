@@ -300,6 +300,18 @@ def test_envi_header(write, scene, cube, tmp_path):
     )
 
 
+@pytest.mark.parametrize("key", ["major frame offsets", "minor frame offsets"])
+def test_envi_header__bytes_between_frames_are_refused(write, scene, cube, tmp_path, key):
+    path = write("image.img", cube, driver="ENVI")
+    header = tmp_path / "image.hdr"
+    plain = header.read_text()
+    header.write_text(f"{plain}{key} = {{ 0, 0}}\n")
+    np.testing.assert_array_equal(scene(path).read(0, 20)[0], cube.transpose(1, 2, 0))
+    header.write_text(f"{plain}{key} = {{ 16, 0}}\n")
+    with pytest.raises(SceneError, match=f"{key} = {{ 16, 0}}"):
+        scene(path)
+
+
 def test_imagery_domain_of_gdal(write, scene, cube):
     def tags(dataset):
         for band in range(1, 6):

@@ -95,7 +95,7 @@ def _opened(
             with alone:
                 if unknown and dataset.crs and dataset.crs.wkt.startswith(("LOCAL_CS", "ENGCRS")):
                     raise unreadable_crs(path, unknown[0])
-                _check_raw_size(dataset, path)
+                _check_raw(dataset, path)
             yield dataset
         finally:
             with alone:
@@ -292,9 +292,15 @@ def _check_crs(dataset: Any, path: str) -> None:
             raise unreadable_crs(path, text) from None
 
 
-def _check_raw_size(dataset: Any, path: str) -> None:
-    """GDAL reads zeros past the end of an ENVI file; a truncated copy must not pass as data."""
+def _check_raw(dataset: Any, path: str) -> None:
+    """GDAL reads zeros past the end of an ENVI file, and not what its header says of bytes between frames."""
     header = dataset.tags(ns="ENVI")
+    for key in ("major_frame_offsets", "minor_frame_offsets"):
+        if dataset.driver == "ENVI" and set(header.get(key, "")) - set("{}0, "):
+            raise SceneError(
+                f"{path}: its header says {key.replace('_', ' ')} = {header[key]}: bytes between the frames, "
+                "which are not left out here. Export it from ENVI without them."
+            )
     plain = header.get("file_compression", "0").strip() == "0"
     if dataset.driver != "ENVI" or not plain or not os.path.isfile(path):
         return
