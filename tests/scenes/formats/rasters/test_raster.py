@@ -312,6 +312,16 @@ def test_envi_header__bytes_between_frames_are_refused(write, scene, cube, tmp_p
         scene(path)
 
 
+def test_envi_header__numbers_in_braces(write, scene, cube, tmp_path):
+    cube[:, 3, 4] = -9999
+    path = write("image.img", cube, driver="ENVI")
+    with (tmp_path / "image.hdr").open("a") as header:
+        header.write("data ignore value = {-9999}\nreflectance scale factor = { 1e4 }\n")
+    values, valid = scene(path).read(0, 20)
+    assert np.argwhere(~valid).tolist() == [[3, 4]]
+    np.testing.assert_allclose(values[valid], cube.transpose(1, 2, 0)[valid] / 1e4, rtol=1e-6)
+
+
 def test_imagery_domain_of_gdal(write, scene, cube):
     def tags(dataset):
         for band in range(1, 6):

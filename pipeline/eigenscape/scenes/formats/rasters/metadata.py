@@ -95,6 +95,8 @@ def read_band_metadata(dataset: Any, lists: BandLists | None = None) -> BandMeta
     colors = tuple(interpretation.name for interpretation in dataset.colorinterp)
     scale, offset = _scales(dataset, whole)
     ignored = _number(whole.get("data_ignore_value"))
+    # Of a number in braces GDAL makes 0.
+    own = dataset.driver == "ENVI" and not math.isnan(ignored)
     return BandMetadata(
         wavelength=wavelength,
         fwhm=fwhm,
@@ -108,7 +110,7 @@ def read_band_metadata(dataset: Any, lists: BandLists | None = None) -> BandMeta
         scale=scale,
         offset=offset,
         nodata=tuple(
-            (None if math.isnan(ignored) else ignored) if value is None else float(value)
+            (None if math.isnan(ignored) else ignored) if value is None or own else float(value)
             for value in dataset.nodatavals
         ),
         colors=colors,
@@ -200,7 +202,8 @@ def _entries(tags: Mapping[str, str], key: str) -> list[str]:
 
 
 def _number(text: str | None) -> float:
+    """Return a number, which a header of ENVI may have in braces; NaN for none."""
     try:
-        return float(text) if text is not None else math.nan
+        return float(text.strip("{} ")) if text is not None else math.nan
     except ValueError:
         return math.nan
