@@ -38,6 +38,26 @@ def test_missing_chunks_are_missing_pixels(tmp_path, scene, store, version):
         assert not values[~valid].any()
 
 
+@pytest.mark.parametrize("axes", ["time y x band", "y x time band", "band time x y"])
+def test_an_axis_of_one_entry_is_left_out(tmp_path, scene, axes):
+    cube = np.random.default_rng(0).integers(1, 100, (10, 12, 4)).astype("int16")
+    names = axes.split()
+    stored = cube[..., np.newaxis].transpose(
+        [["y", "x", "band", "time"].index(one) for one in names]
+    )
+    chunks = tuple(min(5, size) for size in stored.shape)
+    zarr.create_array(tmp_path / "s.zarr", data=stored, chunks=chunks, dimension_names=names)
+    opened = scene("s.zarr")
+    for start, stop in ((0, 10), (3, 7)):
+        values, valid = opened.read(start, stop)
+        np.testing.assert_array_equal(values, cube[start:stop])
+        assert valid.all()
+    (tmp_path / "s.zarr/c" / "/".join("1" if one == "y" else "0" for one in names)).unlink()
+    missing = np.argwhere(~scene("s.zarr").read(0, 10)[1])
+    assert missing.min(axis=0).tolist() == [5, 0]
+    assert missing.max(axis=0).tolist() == [9, 4]
+
+
 def test_missing_shards(tmp_path, scene, store):
     store(shards=(5, 12, 4))
     (tmp_path / "s.zarr" / "c" / "0" / "0" / "0").unlink()

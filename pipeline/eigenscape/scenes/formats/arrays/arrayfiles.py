@@ -88,10 +88,10 @@ class ArraySource:
             array = open_zarr(path, self.variable)
             if self.order is None:
                 return np.asarray(array[start:stop]).astype(self.dtype, copy=False)
-            window = [slice(None)] * len(self.order)
+            window = [slice(None)] * len(array.shape)
             window[self.order[0]] = slice(start, stop)
             stored = np.asarray(array[tuple(window)]).astype(self.dtype, copy=False)
-            return stored.transpose(self.order)
+            return _turned(stored, self.order)
 
     def given(self, start: int, stop: int) -> NDArray[np.bool_] | None:
         """Return what of rows start ... stop-1 the store has, by its second axis; None for all.
@@ -127,7 +127,7 @@ class ArraySource:
             modified = os.stat(path).st_mtime_ns
             whole = _load_whole(path, modified, self.format, self.variable or "")
         if self.order is not None:
-            whole = whole.transpose(self.order)
+            whole = _turned(whole, self.order)
         if self.format == "zarr":
             whole = whole.astype(self.dtype, copy=False)
         if whole.shape != self.shape:
@@ -142,6 +142,12 @@ class ArraySource:
         """Bytes that reading any part takes, where a file is read whole: of MATLAB, in two copies."""
         copies = {"npz": 1, "mat": 2}.get(self.format, 0)
         return int(math.prod(self.shape)) * self.dtype.itemsize * copies
+
+
+def _turned(stored: NDArray[Any], order: tuple[int, ...]) -> NDArray[Any]:
+    """Return an array with some of its axes in an order, without the others, which have one entry."""
+    others = tuple(axis for axis in range(stored.ndim) if axis not in order)
+    return stored.squeeze(others).transpose(np.argsort(np.argsort(order)))
 
 
 def read_numbers(path: str, format: Format, known: Mapping[str, Variable]) -> dict[str, float]:

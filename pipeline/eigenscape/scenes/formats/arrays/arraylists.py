@@ -29,7 +29,10 @@ class Variable:
     dtype: np.dtype[Any]
     row_step: int = 1
     order: tuple[int, ...] | None = None
-    """Places of rows, columns and bands among the stored axes; None where they are stored so."""
+    """Places of rows, columns and bands among the stored axes; None where they are stored so.
+
+    Others have one entry.
+    """
 
     def __str__(self) -> str:
         return f"{' x '.join(map(str, self.shape))} {self.dtype}"
@@ -96,6 +99,12 @@ def _list_zarr(path: str) -> Iterator[tuple[str, Variable]]:
     for name, array in zarr_arrays(path):
         stored = tuple(range(len(array.shape)))
         order = image_axes(known[name], known) or stored
+        if (
+            len(order) > 3
+            and len(long := [axis for axis in order[2:] if array.shape[axis] > 1]) < 2
+        ):
+            # An axis of one entry, such as the time of an image, says nothing.
+            order = (*order[:2], *(long or order[-1:]))
         shape = tuple(array.shape[axis] for axis in order)
         step = sensible_row_step(block_shape(array)[order[0]], shape[0]) if shape else 1
         moved = None if order == stored else order
