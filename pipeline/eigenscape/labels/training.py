@@ -24,6 +24,7 @@ from eigenscape.labels.splits import (
     uniform_split,
 )
 from eigenscape.labels.testing import Disjoint, read_at, read_disjoint
+from eigenscape.scenes.ingest.content import check_balanced
 from eigenscape.scenes.ingest.ingested import IngestedScene
 from eigenscape.scenes.types import Grid
 
@@ -260,22 +261,11 @@ class Draws:
     def _each(self) -> int:
         """Return how many pixels of each class a balanced draw has."""
         train, count = self.options.train, self._count
-        smallest = int(np.bincount(self.classes).min())
-        limit = max(1, smallest - 1)
+        sizes: list[int] = np.bincount(self.classes).tolist()
         if not isinstance(train, int):
-            return min(limit, max(1, round(self.share * len(self.classes) / count)))
-        asked = f'learn.train = {train} with learn.split = "balanced"'
-        if train % count:
-            following = (train // count + 1) * count
-            raise InputError(
-                f"{asked}: the {count} classes cannot have as many pixels each. Set learn.train to "
-                f"{following}, the next multiple of {count}."
-            )
-        if train // count > limit:
-            raise InputError(
-                f"{asked}: {train // count} pixels of each class; the smallest class has "
-                f"{smallest}. Set learn.train to {limit * count} or less."
-            )
+            wanted = round(self.share * len(self.classes) / count)
+            return max(1, min(min(sizes) - 1, wanted))
+        check_balanced(train, sizes)
         return train // count
 
     @cached_property

@@ -232,6 +232,8 @@ def test_check_sizes__accepts_the_limits():
         ),
         ({"learn": {"train": 10}}, ["learn.train = 10", "10 labels of 3", "3", "to 9"]),
         ({"learn": {"train": 2}}, ["learn.train = 2", "from 3", "to 9"]),
+        ({"learn": {"train": 7, "split": "balanced"}}, ['7 with learn.split = "balanced"', "to 9"]),
+        ({"learn": {"train": 6, "split": "balanced"}}, ["smallest class has 1", "to 3 or less"]),
     ],
 )
 def test_check_sizes__names_value_limit_and_fix(tables, words):

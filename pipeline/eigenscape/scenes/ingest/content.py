@@ -1,7 +1,7 @@
 """Checks of the strips of a scene: that values vary, and that labels lie on them."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -239,8 +239,17 @@ def check_two_classes(labelled: Mapping[int, int], names: Mapping[int, str]) -> 
         )
 
 
-def check_train(train: Any, labelled: Mapping[Any, int]) -> None:
+def check_train(train: Any, labelled: Mapping[Any, int], *, balanced: bool = False) -> None:
     """Refuse a number of training pixels that the labels cannot give.
+
+    Parameters
+    ----------
+    train
+        ``learn.train``.
+    labelled
+        Labelled pixels of each class.
+    balanced
+        Whether as many are drawn of each class.
 
     Raises
     ------
@@ -256,3 +265,36 @@ def check_train(train: Any, labelled: Mapping[Any, int]) -> None:
                 f"learn.train = {train}: the scene has {total} labels of {least} classes. "
                 f'Give {numbers if least < total else ""}"all".'
             )
+        if balanced:
+            check_balanced(train, labelled.values())
+
+
+def check_balanced(train: int, sizes: Collection[int]) -> None:
+    """Refuse a number of training pixels of which each class cannot have as many.
+
+    Parameters
+    ----------
+    train
+        ``learn.train``.
+    sizes
+        Labelled pixels of each class.
+
+    Raises
+    ------
+    InputError
+        With the number that they can.
+    """
+    count, smallest = len(sizes), min(sizes)
+    asked = f'learn.train = {train} with learn.split = "balanced"'
+    if train % count:
+        following = (train // count + 1) * count
+        raise InputError(
+            f"{asked}: the {count} classes cannot have as many pixels each. Set learn.train to "
+            f"{following}, the next multiple of {count}."
+        )
+    # One of each class stays to be tested.
+    if train // count > (limit := max(1, smallest - 1)):
+        raise InputError(
+            f"{asked}: {train // count} pixels of each class; the smallest class has "
+            f"{smallest}. Set learn.train to {limit * count} or less."
+        )

@@ -243,7 +243,9 @@ def check_sizes(
     if job.learn.unsupervised:
         return
     check_two_classes(labelled, names)
-    check_train(job.learn.train, labelled)
+    # The labels of a test file are not drawn from: what they leave is known when it is read.
+    balanced = job.learn.split == "balanced" and job.learn.test is None
+    check_train(job.learn.train, labelled, balanced=balanced)
 
 
 def _read(
