@@ -10,18 +10,20 @@ from eigenscape.workflow.choice.window import window_of
 
 LABELS = np.array([[1, 1, 2, 2], [1, 0, 2, 0], [2, 1, 0, 1]], np.uint8)
 MARKS = np.array([[1, 0, 1, 1], [1, 1, 0, 0], [1, 1, 1, 0]], np.uint8)
+MASK = np.array([[1, 1, 1, 1], [0, 1, 1, 1], [0, 1, 0, 1]], np.uint8)
 TEST = np.array([[0, 0, 0, 2], [1, 1, 0, 0], [0, 0, 2, 0]], np.uint8)
 
 
 @pytest.fixture
 def job_of(tmp_path):
-    def make(labels=LABELS, marks=None, test=None):
+    def make(labels=LABELS, marks=None, test=None, mask=None):
         scene, learn = {"path": "scene.npy"}, {}
         np.save(tmp_path / "scene.npy", np.arange(3.0 * LABELS.size).reshape(*LABELS.shape, 3))
         for name, values, table, key in (
             ("labels.npy", labels, scene, "labels"),
             ("marks.npy", marks, learn, "train"),
             ("test.npy", test, learn, "test"),
+            ("mask.npy", mask, scene, "mask"),
         ):
             if values is not None:
                 np.save(tmp_path / name, values)
@@ -38,6 +40,9 @@ def job_of(tmp_path):
         ({"marks": MARKS}, LABELS * MARKS, LABELS * (MARKS == 0)),
         ({"test": TEST}, LABELS * (TEST == 0), TEST),
         ({"marks": MARKS, "test": TEST}, LABELS * MARKS * (TEST == 0), TEST),
+        ({"mask": MASK}, LABELS * MASK, None),
+        ({"mask": MASK, "marks": MARKS}, LABELS * MARKS * MASK, LABELS * (MARKS == 0) * MASK),
+        ({"mask": MASK, "test": TEST}, LABELS * (TEST == 0) * MASK, TEST * MASK),
     ],
 )
 def test_labels_by_role__what_files_say(job_of, files, seen, judging):

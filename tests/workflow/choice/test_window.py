@@ -87,6 +87,17 @@ def test_window_of__keeps_the_mask_of_the_job(job_of, tmp_path):
     assert not np.load(tmp_path / "w.npy")[~mask].any()
 
 
+def test_window_of__lies_where_the_mask_keeps_labels(job_of, tmp_path):
+    mask = np.zeros((HEIGHT, WIDTH), bool)
+    mask[20:30, 40:60] = True
+    labels = np.ones((HEIGHT, WIDTH), np.uint8)
+    labels[:, ::2] = 2
+    part = window_of(job_of(labels, mask=mask), tmp_path / "w.npy", 200, 0)
+    np.testing.assert_array_equal(np.load(tmp_path / "w.npy") > 0, mask)
+    assert "200 of 200 labelled ones of 2 of 2 classes" in part.notes
+    assert (part.labelled, part.lacking) == (200, 0)
+
+
 def test_window_of__a_table_by_rows_of_every_class(job_of, tmp_path):
     labels = np.zeros((HEIGHT, WIDTH), np.uint8)
     labels.ravel()[::50] = 1

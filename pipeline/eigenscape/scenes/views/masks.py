@@ -45,8 +45,7 @@ class MaskedScene(WrappedScene):
         SceneError
             A file is truncated, damaged or gone.
         """
-        stored, given = self.mask.rows(start, stop)
-        kept = given & (stored != 0)
+        kept = self.kept(start, stop)
         if not kept.any() and not isinstance(self.scene, SparseScene):
             # The part of a big scene on which methods are compared lies in few of its rows.
             return np.zeros((*kept.shape, self.bands.count), np.float32), kept
@@ -54,6 +53,12 @@ class MaskedScene(WrappedScene):
         valid &= kept
         values[~valid] = 0
         return values, valid
+
+    def kept(self, start: int, stop: int) -> NDArray[np.bool_]:
+        """Return which pixels of rows start ... stop-1 the mask keeps, shape (stop - start, width)."""
+        stored, given = self.mask.rows(start, stop)
+        kept: NDArray[np.bool_] = given & (stored != 0)
+        return kept
 
 
 @dataclass(frozen=True)

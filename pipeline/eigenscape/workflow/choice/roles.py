@@ -1,7 +1,8 @@
 """Labels by what they are for: those that a choice may see, and those that judge it.
 
 ``scene.labels`` are both where no file says otherwise. With ``learn.train`` the choice sees those that the
-file marks, and with ``learn.test`` those that this file does not have.
+file marks, and with ``learn.test`` those that this file does not have. Pixels that ``scene.mask`` leaves out
+have neither: no run learns from them.
 """
 
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from eigenscape.scenes.geometry.companions import locate
 from eigenscape.scenes.labels.sources import open_labels, open_marks, open_test_labels
 from eigenscape.scenes.labels.wrapped import WrappedLabels
 from eigenscape.scenes.types import Labels, Scene
+from eigenscape.scenes.views.masks import MaskedScene
 from eigenscape.scenes.views.subset import subset_of
 
 _OTHERS = 2**16
@@ -101,7 +103,9 @@ def labels_by_role(job: Job, scene: Scene) -> Roles:
     SceneError
         A file cannot be read, or cannot be brought onto the scene's grid.
     """
-    labels = open_labels(job.scene, scene, job.resolve)
+    labels: Labels | None = open_labels(job.scene, scene, job.resolve)
+    if labels is not None and isinstance(scene, MaskedScene):
+        labels = KeptLabels(labels, scene.kept)
     marking, test = job.learn.train_file, job.learn.test
     if labels is None or (marking is None and test is None):
         return Roles(labels)
@@ -115,5 +119,5 @@ def labels_by_role(job: Job, scene: Scene) -> Roles:
     if test is not None:
         tested = open_test_labels(job.resolve(test), job.scene, grid, subset, located)
         seen = KeptLabels(seen, lambda start, stop: tested.read(start, stop) == 0)
-        judging = tested
+        judging = KeptLabels(tested, scene.kept) if isinstance(scene, MaskedScene) else tested
     return Roles(seen, judging)

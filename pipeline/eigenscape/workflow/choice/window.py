@@ -255,8 +255,7 @@ def _keep_masked(scene: Scene, chosen: NDArray[np.bool_]) -> None:
     if not isinstance(scene, MaskedScene):
         return
     for start, stop in blocks(scene.grid.height, max(1, _STRIP_PIXELS // scene.grid.width)):
-        stored, given = scene.mask.rows(start, stop)
-        chosen[start:stop] &= given & (stored != 0)
+        chosen[start:stop] &= scene.kept(start, stop)
 
 
 def _count(labels: Labels, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
