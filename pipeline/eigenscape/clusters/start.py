@@ -38,12 +38,13 @@ def connect(
     ClusterError
         It cannot be brought up: no scheduler answers, no job is taken, no worker comes.
     MemoryLimitError
-        The address space of this process or of a worker is limited to less than it takes.
+        The address space of this process or of a worker is limited to less than any run takes.
     MissingExtraError
         A package that its kind needs is not installed.
     """
     if options.in_process:
-        check_address_space(memory_limit, threads or usable_cores())
+        if note := check_address_space(memory_limit, threads or usable_cores()):
+            say(note)
         yield Threads(threads)
         return
     check_address_space()

@@ -90,13 +90,19 @@ def test_workers__other_versions(client, monkeypatch):
 
 def test_workers__address_space_without_room(client):
     unlimited = resource.RLIM_INFINITY
-    with closing(Workers(client)) as executor:
+    said = []
+    with closing(Workers(client, say=said.append)) as executor:
         executor.check_address_spaces(2**40)
         client.run(resource.setrlimit, resource.RLIMIT_AS, (2**40, unlimited))
         try:
             executor.check_address_spaces(2**30)
-            with pytest.raises(MemoryLimitError, match=r"^Worker on .* limited to 1\.0 TiB"):
-                executor.check_address_spaces(2**40)
+            assert not said
+            executor.check_address_spaces(2**40)
+            assert said[0].startswith("worker on ")
+            assert "limited to 1.0 TiB" in said[0]
+            client.run(resource.setrlimit, resource.RLIMIT_AS, (2**28, unlimited))
+            with pytest.raises(MemoryLimitError, match=r"^worker on .* limited to 256\.0 MiB"):
+                executor.check_address_spaces(2**30)
         finally:
             client.run(resource.setrlimit, resource.RLIMIT_AS, (unlimited, unlimited))
 

@@ -23,7 +23,7 @@ _TASK_THREAD = 72 * 2**20
 """For each task: a stack of 8 MiB, and 64 MiB that glibc reserves for a heap."""
 
 _LEAST_MEMORY = 2**28
-"""Of ``limits.memory``, below which hardly any run fits."""
+"""What a run needs of ``limits.memory``, at least; small ones take no more."""
 
 
 def mapped_bytes(tasks: int) -> int:
@@ -37,8 +37,8 @@ def mapped_bytes(tasks: int) -> int:
     return _LIBRARIES + _BLAS_THREAD * _blas_threads() + _TASK_THREAD * tasks
 
 
-def check_address_space(memory: int = 0, tasks: int = 1) -> None:
-    """Refuse a limit of the address space below what a run takes.
+def check_address_space(memory: int = 0, tasks: int = 1) -> str:
+    """Refuse a limit of the address space below what any run takes.
 
     Beyond it, libraries cannot be loaded, threads do not start, and a run may wait for one of them forever.
 
@@ -49,6 +49,11 @@ def check_address_space(memory: int = 0, tasks: int = 1) -> None:
     tasks
         Number of tasks that the process runs at a time.
 
+    Returns
+    -------
+    str
+        A note that the limit leaves less than ``limits.memory``, or an empty text.
+
     Raises
     ------
     MemoryLimitError
@@ -57,20 +62,20 @@ def check_address_space(memory: int = 0, tasks: int = 1) -> None:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     mapped = mapped_bytes(tasks)
     if limit == resource.RLIM_INFINITY or limit >= mapped + memory:
-        return
-    needs = f"libraries and threads take {format_bytes(mapped)}"
-    if memory:
-        needs += f", and limits.memory is {format_bytes(memory)}"
-    enough = math.ceil((mapped + memory) / 1024)
-    fix = f"`ulimit -v {enough}` or more, in the job of a queue more memory for the job"
-    left = limit - mapped
-    if left >= _LEAST_MEMORY:
-        fix += f", or lower limits.memory to {left // 2**20} MiB"
-    message = (
-        f"The address space of a process is limited to {format_bytes(limit)} (`ulimit -v`), which is not "
-        f"enough: {needs}. Set {fix}."
+        return ""
+    limited = f"the address space of a process is limited to {format_bytes(limit)} (`ulimit -v`)"
+    raised = f"`ulimit -v {math.ceil((mapped + memory) / 1024)}` or more"
+    least = mapped + min(memory, _LEAST_MEMORY)
+    if limit < least:
+        raise MemoryLimitError(
+            f"{limited}, and a run takes at least {format_bytes(least)} of it, most for libraries and "
+            f"threads. Set {raised}; in the job of a queue ask for more memory."
+        )
+    return (
+        f"{limited}, of which libraries and threads take {format_bytes(mapped)}: a run that needs all of "
+        f"limits.memory = {format_bytes(memory)} fails. Set {raised}, or limits.memory to "
+        f"{(limit - mapped) // 2**20} MiB"
     )
-    raise MemoryLimitError(message, message.replace("limits.memory", "memory"))
 
 
 def _blas_threads() -> int:

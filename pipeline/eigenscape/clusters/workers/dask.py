@@ -199,7 +199,7 @@ class Workers:
         return list(self._watch.workers)
 
     def check_address_spaces(self, memory: int) -> None:
-        """Refuse workers whose address space is limited to less than their tasks take.
+        """Refuse workers whose address space is limited to less than any task takes; note tighter ones.
 
         Parameters
         ----------
@@ -216,7 +216,15 @@ class Workers:
         )
         for address, answer in answers.items():
             if isinstance(answer, MemoryLimitError):
-                raise MemoryLimitError(f"Worker on {host_of(address)}: {answer}")
+                raise MemoryLimitError(f"worker on {host_of(address)}: {answer}")
+        # Workers are alike as a rule: one note is enough.
+        notes = [
+            f"worker on {host_of(address)}: {note}"
+            for address, note in answers.items()
+            if isinstance(note, str) and note
+        ]
+        for note in notes[:1]:
+            self._say(note)
 
     def share(self, directory: Path) -> None:
         """Make sure that all workers see a directory under the same path.
