@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from accuracy import NAMES, TENTH, feature_tables, forest, machine, our_tables, scene_of, scenes
 from sklearn.metrics import recall_score

@@ -1,8 +1,8 @@
 """How accurate are maps beside baselines that learn from the same pixels?
 
-    python tests/bench/quality/accuracy.py [--data ../shared/data] [--scenes pines enmap ...] [--draws 10]
-                                           [--quick] [--jobs FILE ...] [--only NAME ...] [--seed 0]
-                                           [--keep FOLDER] [--lines FILE] [--page FILE]
+    python tests/bench/accuracy.py [--data ../shared/data] [--scenes pines enmap ...] [--draws 10]
+                                   [--quick] [--jobs FILE ...] [--only NAME ...] [--seed 0]
+                                   [--keep FOLDER] [--lines FILE] [--page FILE]
 
 On each scene classifiers learn from a tenth of the labelled pixels, drawn by squares of the scene and at
 random, and are tested on the rest: the draws of `eigenscape run` (`eigenscape.labels.training.plan_fits`).
@@ -38,7 +38,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "quality"))
 
 from calibration import jobs
 
@@ -320,7 +320,7 @@ PAGE = """\
 
 Overall accuracy in %, mean and standard error over the draws: learned from a tenth of the labelled pixels,
 drawn by squares of the scene / at random, and tested on the rest. The best baseline and the best of ours are
-in bold. `tests/bench/quality/accuracy.py` writes this page.
+in bold. `tests/bench/accuracy.py` writes this page.
 
 * **Draws**: the same for all classifiers of a column. Where there are fewer than {draws}, their number is in
   brackets, and they are the first ones.

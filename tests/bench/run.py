@@ -1,7 +1,7 @@
 """Benchmarks with a memory: this checkout, alone or paired with another revision, as lines of JSON.
 
-    python tests/bench/performance/run.py [NAME]... [--against REVISION] [--rounds N] [--history FILE]
-                                          [--folder DIR]
+    python tests/bench/run.py [NAME]... [--against REVISION] [--rounds N] [--history FILE]
+                             [--folder DIR]
 
 Names are those of `BENCHES`; without one all but "large" run. Every figure is a command of its own with
 the thesis' protocol, so that both revisions do the same. With ``--against`` the two take turns, the
@@ -32,7 +32,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 SCENES = {"small": (145, 145, 110), "scene": (679, 944, 110), "large": (2500, 4000, 110)}
 """Rows, columns and bands of the synthetic scenes."""
