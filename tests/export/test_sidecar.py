@@ -106,7 +106,7 @@ def test_write_categories__control_characters_are_dropped(tmp_path):
 
 
 def test_write_categories__unwritable(tmp_path):
-    with pytest.raises(OutputError, match="writable directory"):
+    with pytest.raises(OutputError, match="there is no directory"):
         write_categories(tmp_path / "missing" / "a.tif", LEGEND)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from eigenscape.base import memory
+from eigenscape.base.process import addresses
 from eigenscape.base.process.progress import Silent
 from eigenscape.clusters.check import check_cluster
 from eigenscape.clusters.network import address_of
@@ -100,10 +101,12 @@ def test_workers__address_space_without_room(client):
             executor.check_address_spaces(2**40)
             assert said[0].startswith("worker on ")
             assert "limited to 1.0 TiB" in said[0]
-            client.run(resource.setrlimit, resource.RLIMIT_AS, (2**28, unlimited))
-            with pytest.raises(MemoryLimitError, match=r"^worker on .* limited to 256\.0 MiB"):
+            # A limit as low as that would end the worker.
+            client.run(setattr, addresses, "_LIBRARIES", 2**40)
+            with pytest.raises(MemoryLimitError, match=r"^worker on .* limited to 1\.0 TiB"):
                 executor.check_address_spaces(2**30)
         finally:
+            client.run(setattr, addresses, "_LIBRARIES", addresses._LIBRARIES)
             client.run(resource.setrlimit, resource.RLIMIT_AS, (unlimited, unlimited))
 
 
