@@ -182,7 +182,7 @@ def test_site__has_no_dead_link_and_no_picture_without_words(site):
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(5400)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("site", BUILT, indirect=True)
 def test_site__axe_finds_nothing_serious(site, scheme):
     if CHROMIUM is None:

@@ -58,7 +58,7 @@ def matrix():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.exhaustive), 5])
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.exhaustive), 8])
 @pytest.mark.parametrize("part", PARTS)
 def test_matrix__every_cell_is_right_or_refused(part, every, tmp_path):
     given = [*PARTS[part], "--quick", "--directory", str(tmp_path), "--every", str(every)]
