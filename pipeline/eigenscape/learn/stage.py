@@ -46,7 +46,6 @@ from eigenscape.learn.decide.sampling import Sampling
 from eigenscape.learn.decide.unreached import Unreached, find_unreached
 from eigenscape.learn.method import Classifier, learn_method
 from eigenscape.scenes.ingest.ingested import IngestedScene
-from eigenscape.store.arrays import write_rows
 from eigenscape.store.workspace import Workspace
 
 
@@ -136,19 +135,14 @@ def _store_model(workspace: Workspace, chosen: Classifier, fitted: Fitted) -> No
     """Store the model of the first fit, which makes the map, and the samples that it learned from."""
     folder, labelled = fitted.folder, fitted.labelled
     train = labelled.train[0]
-    _store(workspace, "learn/sample", labelled.sample[train])
-    _store(workspace, "learn/class", labelled.numbers[labelled.classes[train]])
+    workspace.write_array("learn/sample", labelled.sample[train])
+    workspace.write_array("learn/class", labelled.numbers[labelled.classes[train]])
     files = {"prior-0.npy": "learn/prior"}
     if chosen.model:
         files[f"{chosen.model}-0.npy"] = "learn/model"
     for file, name in files.items():
         if (folder / file).exists():
-            _store(workspace, name, np.load(folder / file))
-
-
-def _store(workspace: Workspace, name: str, values: NDArray[Any]) -> None:
-    path = workspace.create_array(name, values.shape, values.dtype)
-    write_rows(path, 0, values)
+            workspace.write_array(name, np.load(folder / file))
 
 
 def _judge(

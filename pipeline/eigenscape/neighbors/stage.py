@@ -16,13 +16,10 @@ tasks read and write contiguous ranges.
 
 from typing import Any
 
-import numpy as np
-
 from eigenscape.context import Context
 from eigenscape.neighbors.method import neighbor_method
 from eigenscape.neighbors.search.duplicates import count_zeros, most_equal
 from eigenscape.neighbors.search.layout import lay_out
-from eigenscape.store.arrays import write_rows
 from eigenscape.store.rows import Rows
 
 
@@ -44,10 +41,9 @@ def neighbors_stage(context: Context) -> dict[str, Any]:
             "at a right angle to all others, and their neighbours are arbitrary. Set neighbors.metric to "
             '"euclidean", or leave them out (scene.mask)'
         )
-    order = context.workspace.create_array(
-        "neighbors/order", (layout.samples,), np.int64, whole=True, dims=("rank",)
+    context.workspace.write_array(
+        "neighbors/order", layout.locality_order(), whole=True, dims=("rank",)
     )
-    write_rows(order, 0, layout.locality_order())
     summary = {
         "method": method.method,
         "metric": method.metric,

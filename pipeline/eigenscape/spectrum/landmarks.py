@@ -239,10 +239,9 @@ def landmark_spectrum(context: Context) -> dict[str, Any]:
         ("value", np.array(extension.values), "mode"), ("residual", residuals, "mode"),
         ("landmark", landmark, "landmark"), ("degree", degree, "landmark"),
     ):  # fmt: skip
-        path = context.workspace.create_array(
-            f"spectrum/{name}", array.shape, array.dtype, whole=dim == "landmark", dims=(dim,)
+        context.workspace.write_array(
+            f"spectrum/{name}", array, whole=dim == "landmark", dims=(dim,)
         )
-        write_rows(path, 0, array)
     return {
         "solver": choice.solver,
         "reason": f"{len(landmark)} landmarks, extended by the Nystrom formula; {choice.reason}",

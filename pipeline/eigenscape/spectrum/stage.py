@@ -153,11 +153,7 @@ def _store_components(context: Context, potential: Potential) -> str:
     labels = np.asarray(context.memmap("graph/component")[context.memmap("graph/sample")])
     if potential.ties is not None:
         labels = join_components(labels, potential.ties)
-    path = context.workspace.create_array(
-        "spectrum/component", labels.shape, labels.dtype, whole=True, dims=("row",)
-    )
-    write_rows(path, 0, labels)
-    return path
+    return context.workspace.write_array("spectrum/component", labels, whole=True, dims=("row",))
 
 
 def _write(
@@ -168,12 +164,11 @@ def _write(
     modes = null.count + dimension
     operator = problem.operator.open()
     zeros = np.zeros(null.count)
-    values = np.concatenate([zeros, solution.values[:dimension]])
+    values = np.concatenate([zeros, solution.values[:dimension]], dtype=np.float64)
     nulls = operator.unit * _null_residuals(operator, null)
-    residuals = np.concatenate([nulls, solution.residuals[:dimension]])
+    residuals = np.concatenate([nulls, solution.residuals[:dimension]], dtype=np.float64)
     for name, array in (("spectrum/value", values), ("spectrum/residual", residuals)):
-        path = context.workspace.create_array(name, (modes,), np.float64, dims=("mode",))
-        write_rows(path, 0, array)
+        context.workspace.write_array(name, array, dims=("mode",))
     target = context.workspace.create_array(
         "spectrum/vector", (samples, modes), np.float32, dims=("sample", "mode")
     )

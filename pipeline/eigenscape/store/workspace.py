@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from eigenscape.base.files.ledger import complete, recorded_by
 from eigenscape.base.process.namedpoints import reached
-from eigenscape.store.arrays import chunk_rows
+from eigenscape.store.arrays import chunk_rows, write_rows
 from eigenscape.store.journal import Journal
 
 
@@ -83,6 +83,22 @@ class Workspace:
             reached("array created", path)
             complete(path / "zarr.json")
         return str(path)
+
+    def write_array(
+        self, name: str, values: NDArray[Any], *, whole: bool = False, **attributes: Any
+    ) -> str:
+        """Create an array, write all of it, and return its path: one that needs no task, as it is in memory.
+
+        Parameters
+        ----------
+        name, whole, attributes
+            See `create_array`.
+        values
+            The array, with its dtype.
+        """
+        path = self.create_array(name, values.shape, values.dtype, whole=whole, **attributes)
+        write_rows(path, 0, values)
+        return path
 
     def array_path(self, name: str) -> Path:
         """Return where the array `name` lies until the stage commits."""

@@ -31,7 +31,7 @@ from eigenscape.learn.decide.fitscores import FitScores
 from eigenscape.learn.decide.kernels.decisions import Calibration, decide, lowered
 from eigenscape.spectrum.kernels.operator import RowBlock
 from eigenscape.spectrum.scaled import StoredGraph, stored_graph
-from eigenscape.store.arrays import open_array, open_memmap, write_rows
+from eigenscape.store.arrays import open_array, open_memmap
 
 F4 = NDArray[np.float32]
 F8 = NDArray[np.float64]
@@ -78,8 +78,7 @@ def propose(
     found = context.map("queries", work, [context.job.learn.queries], label="queries")[0]
     for name, kind in (("query", np.int64), ("query_runner_up", np.uint16)):
         values = np.array(found[name], kind)
-        path = context.workspace.create_array(f"labels/{name}", values.shape, kind, dims=("query",))
-        write_rows(path, 0, values)
+        context.workspace.write_array(f"labels/{name}", values, dims=("query",))
     return len(found["query"])
 
 

@@ -29,7 +29,6 @@ from eigenscape.neighbors.kernels.tiles import push_tiles, square_norms
 from eigenscape.neighbors.search.exhaustive import TASK_RANKS
 from eigenscape.neighbors.search.layout import Layout
 from eigenscape.neighbors.search.scratch import Lists, Ranked
-from eigenscape.store.arrays import write_rows
 from eigenscape.store.workspace import Workspace
 
 DRAWN = 32
@@ -144,8 +143,5 @@ def write_landmarks(
     """
     every = wanted >= layout.samples
     landmark = np.arange(layout.samples) if every else np.sort(layout.order()[ranks])
-    path = workspace.create_array(
-        "neighbors/landmark", landmark.shape, np.int64, whole=True, dims=("landmark",)
-    )
-    write_rows(path, 0, landmark)
+    workspace.write_array("neighbors/landmark", landmark, whole=True, dims=("landmark",))
     return landmark

@@ -54,8 +54,6 @@ from eigenscape.scenes.views.centring import find_origin
 from eigenscape.scenes.views.masks import told_shares
 from eigenscape.scenes.views.resampled import notes_of_bands, to_bands
 from eigenscape.scenes.views.subset import subset_of
-from eigenscape.store.arrays import write_rows
-from eigenscape.store.workspace import Workspace
 
 _FEW = 0.5
 """Share of valid pixels up to which the log says what leaves out the others."""
@@ -102,14 +100,16 @@ def ingest_stage(
     counts = [part["samples"] for part in found]
     workspace = context.workspace
     if origin is not None:
-        _write(workspace, "samples/origin", origin, "band")
-    _write(workspace, "samples/row_start", _row_starts(scratch, strips), "row")
+        workspace.write_array("samples/origin", origin, dims=("band",))
+    workspace.write_array("samples/row_start", _row_starts(scratch, strips), dims=("row",))
     write_values = write_sparse if isinstance(scene, SparseScene) else write_dense
     write_values(context, scratch, strips, counts, scene.bands.count)
-    _write(workspace, "samples/pixel", join(scratch, strips, "pixel").astype(np.int64), "sample")
+    workspace.write_array(
+        "samples/pixel", join(scratch, strips, "pixel").astype(np.int64), dims=("sample",)
+    )
     if labels is not None:
         given = join(scratch, strips, "label").astype(np.uint16)
-        _write(workspace, "labels/given", given, "sample")
+        workspace.write_array("labels/given", given, dims=("sample",))
     if located is not None:
         write_lookup(context, located, scratch, strips, counts)
     return {
@@ -360,11 +360,6 @@ def _count_labels(found: list[dict[str, Any]]) -> dict[int, int]:
         for number, count in part["labels"].items():
             total[int(number)] = total.get(int(number), 0) + count
     return dict(sorted(total.items()))
-
-
-def _write(workspace: Workspace, name: str, values: NDArray[Any], dim: str) -> None:
-    path = workspace.create_array(name, values.shape, values.dtype, dims=(dim,))
-    write_rows(path, 0, values)
 
 
 def _row_starts(scratch: Path, strips: list[Block]) -> NDArray[np.int64]:
