@@ -12,18 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
-from eigenscape.base.blocks import blocks
 from eigenscape.base.process.progress import Reporter
 from eigenscape.clusters import ClusterOptions, Executor
 from eigenscape.job.jobfile import Job
 from eigenscape.labels.splits import BLOCKS_ACROSS
 from eigenscape.scenes.open import open_scene
-from eigenscape.scenes.views.masks import MaskedScene
 from eigenscape.store.manifest import is_run
 from eigenscape.store.run import Run
 from eigenscape.store.siblings import Siblings
 from eigenscape.workflow.choice.trials import Scored, Trials, run_candidate, trial_directory
-from eigenscape.workflow.choice.window import write_mask
+from eigenscape.workflow.choice.window import keep_masked, write_mask
 from eigenscape.workflow.stages import STAGES, stage_keys
 
 LEFT_OUT = 0.25
@@ -31,8 +29,6 @@ LEFT_OUT = 0.25
 
 _JUDGING = 1000
 """Number of the first part that a choice does not see."""
-
-_STRIP_PIXELS = 2**22
 
 _STAGES = STAGES[:-1]
 
@@ -116,8 +112,5 @@ def _draw_part(job: Job, number: int) -> NDArray[np.bool_]:
     side = 1 if scene.grid.is_table else max(1, -(-max(height, width) // BLOCKS_ACROSS))
     squares = rng.random((-(-height // side), -(-width // side))) >= LEFT_OUT
     kept = squares.repeat(side, axis=0).repeat(side, axis=1)[:height, :width]
-    if isinstance(scene, MaskedScene):
-        for start, stop in blocks(height, max(1, _STRIP_PIXELS // width)):
-            stored, given = scene.mask.rows(start, stop)
-            kept[start:stop] &= given & (stored != 0)
+    keep_masked(scene, kept)
     return kept

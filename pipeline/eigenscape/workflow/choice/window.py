@@ -101,7 +101,7 @@ def window_of(job: Job, path: Path, most: int, seed: int, *, judged: bool = Fals
         chosen, what = _choose_rows(scene, rows, most, rng), "samples"
     else:
         chosen, what = _choose_squares(scene, labels, judging, most, rng), "pixels"
-    _keep_masked(scene, chosen)
+    keep_masked(scene, chosen)
     write_mask(path, chosen.astype(np.uint8))
     options = job.scene.model_copy(update={"mask": str(path)})
     notes = f"a part of the scene: {int(chosen.sum()):,} of {scene.grid.size:,} {what}"
@@ -250,7 +250,7 @@ def _choose_rows(
     return chosen
 
 
-def _keep_masked(scene: Scene, chosen: NDArray[np.bool_]) -> None:
+def keep_masked(scene: Scene, chosen: NDArray[np.bool_]) -> None:
     """Leave out what the job's own mask leaves out."""
     if not isinstance(scene, MaskedScene):
         return
