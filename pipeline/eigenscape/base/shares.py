@@ -43,10 +43,14 @@ def inflected(noun: str, count: int) -> str:
 
     Examples
     --------
-    >>> inflected("band", 1), inflected("band", 3)
-    ('band', 'bands')
+    >>> inflected("band", 1), inflected("band", 3), inflected("study", 2)
+    ('band', 'bands', 'studies')
     """
-    return noun if count == 1 else f"{noun}{'es' if noun.endswith('s') else 's'}"
+    if count == 1:
+        return noun
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{noun.removesuffix('y')}ies"
+    return f"{noun}{'es' if noun.endswith('s') else 's'}"
 
 
 def listed(words: Iterable[str], most: int, separator: str = ", ") -> str:

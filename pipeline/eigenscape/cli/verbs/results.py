@@ -24,11 +24,11 @@ def results_command(
 ) -> None:
     """Write a page that compares the results of studies with the published ones."""
     with exit_status():
+        from eigenscape.base.shares import counted
         from eigenscape.job.jobfile import load_job
         from eigenscape.study.results import write_results
 
         missing = write_results([load_job(study, small=small) for study in studies], page, runs)
-        shown = len(studies) - len(missing)
-        print(f"{page}: {shown} {'study' if shown == 1 else 'studies'}")
+        print(f"{page}: {counted(len(studies) - len(missing), 'study')}")
         for name in missing:
             print(f"eigenscape: {name} has not run yet", file=sys.stderr)

@@ -77,9 +77,9 @@ class Located:
     def tiles(self, line: int, start: int, stop: int) -> Iterator[tuple[int, int, int, int]]:
         """Yield the tiles of the map in which pixels of rows start ... stop-1 of the scene may lie."""
         one = self.lines[line]
+        own = moved(self.grid, -one.offset)
         for top, bottom in blocks(self.grid.height, TILE):
             for left, right in blocks(self.grid.width, TILE):
-                own = moved(self.grid, -one.offset)
                 low, high = one.part.reach(own, (top, bottom, left, right))
                 if low + one.first < stop and high + one.first > start:
                     yield top, bottom, left, right
